@@ -1,0 +1,41 @@
+// JSON by jansson, with the program's conventions: keys stay in the order they were set, output is
+// compact UTF-8, exact things are integers or strings and never floating-point numbers.
+#ifndef LACUNA_ENGINE_BASE_JSON_H
+#define LACUNA_ENGINE_BASE_JSON_H
+
+#include "engine/base/err.h"
+#include "engine/base/str.h"
+
+#include <jansson.h>
+
+// Parses one document; duplicate keys are an error. `where` (path, or path and line) is for messages.
+// On success the caller owns *out (json_decref).
+int json_parse(struct str text, const char *where, json_t **out, struct err *e);
+int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err *e);
+
+// Appends the compact form, keys in insertion order, no line break. `json_pretty` indents by 2.
+void json_compact(const json_t *value, struct buf *out);
+void json_pretty(const json_t *value, struct buf *out);
+
+// Typed reads of required keys; a missing key or other type is ERR_INPUT naming `where` and the key.
+int json_need_string(const json_t *o, const char *key, const char *where, const char **out,
+                     struct err *e);
+int json_need_integer(const json_t *o, const char *key, const char *where, int64_t *out,
+                      struct err *e);
+int json_need_object(const json_t *o, const char *key, const char *where, json_t **out,
+                     struct err *e);
+int json_need_array(const json_t *o, const char *key, const char *where, json_t **out,
+                    struct err *e);
+
+// Builders that never return NULL (out of memory aborts). `json_text` needs valid UTF-8.
+json_t *json_text(struct str s);
+json_t *json_text_c(const char *s);                            // NULL gives JSON null
+void json_put(json_t *object, const char *key, json_t *value); // takes over the reference
+
+// Under `key` when the bytes are valid UTF-8, else base64 under key + "_base64" (RECORD.md).
+void json_put_bytes(json_t *object, const char *key, struct str s);
+// The inverse: reads either spelling into the arena.
+int json_get_bytes(const json_t *object, const char *key, const char *where, struct arena *a,
+                   struct str *out, struct err *e);
+
+#endif

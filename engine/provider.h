@@ -1,0 +1,140 @@
+// The coarse seam: where prompts go in and replies come out. Local engine, scripted fixture and
+// (later) served endpoints and simulated subjects are rows of it; evals/run.c above owns order and
+// durability. Asynchronous: many requests may be in flight, completions come in any order.
+#ifndef LACUNA_ENGINE_PROVIDER_H
+#define LACUNA_ENGINE_PROVIDER_H
+
+#include "engine/base/arena.h"
+#include "engine/base/err.h"
+#include "engine/base/hash.h"
+#include "engine/base/json.h"
+#include "engine/base/rng.h"
+#include "engine/base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct provider_message {
+    struct str role; // "system", "user", "assistant"; what a template allows is its own matter
+    struct str text;
+};
+
+// A run of prompt text. Template pieces are tokenized with control tokens on, all other text with
+// them off (DESIGN section 4.3); neighbouring pieces are tokenized as one text between control
+// tokens, as the reference tokenizers do.
+struct provider_piece {
+    struct str text;
+    bool control; // written by the chat template
+};
+
+struct provider_ids {
+    int32_t *ids;
+    size_t count;
+};
+
+enum provider_finish { FINISH_STOP, FINISH_LENGTH, FINISH_STOP_STRING, FINISH_ERROR };
+const char *
+provider_finish_name(enum provider_finish f); // "stop", "length", "stop_string", "error"
+
+struct provider_generation {
+    int max_tokens;
+    double temperature; // 0: greedy
+    double top_p;       // 1: all
+    const struct str *stop;
+    int stop_count;
+};
+
+// What the outcome depends on (identity.json, models[]) and what it does not (manifest.json).
+struct provider_identity {
+    json_t *identity;     // {"sha256", "tokenizer_sha256", "template_sha256", "architecture", ...}
+    json_t *manifest;     // {"path", "bytes", "parameters", "trained_context", ...}
+    const char *numerics; // "bf16-1"; "none" when bits are not under our control
+    const char *backend;  // "cpu", "fixture"
+};
+
+struct provider_capabilities {
+    bool exact_ids;         // tokenize gives the ids that the model consumes
+    bool log_probabilities; // not asked for by the run loop yet
+    bool evidence;
+    bool deterministic;      // equal requests give equal bytes
+    int in_flight;           // how many requests it takes at once
+    uint32_t context_tokens; // prompt and reply together; 0: not limited by the provider
+};
+
+struct provider_request {
+    int64_t ticket;  // the caller's number, comes back with the completion; trials in plan order
+    const char *key; // trial key, for messages and fixture rules
+    const struct provider_piece *pieces;
+    size_t piece_count;
+    struct provider_ids ids; // the prompt's ids (exact_ids), else count 0
+    const struct provider_generation *generation;
+    struct rng sampling; // the stream of this reply (NUMERICS, "Choice of a token")
+};
+
+struct provider_completion {
+    int64_t ticket;
+    bool ok; // false: `reason` says what failed; the run loop records an error trial
+    const char *reason_code; // "engine", "hang", "cancelled", ...
+    const char *reason_text;
+    struct str text;         // reply bytes; a stop string and what follows it is left out
+    struct provider_ids ids; // reply ids without the stop token (exact_ids only)
+    int tokens;
+    enum provider_finish finish;
+    int stop_id; // the token that ended the reply, -1 when none did
+    // facts for timings.jsonl only
+    double wall_ms, cpu_ms, prefill_ms, decode_ms;
+    int shared_tokens; // prompt tokens whose KV was reused
+};
+
+struct provider;
+
+struct provider_ops {
+    const char *kind; // "local", "fixture"
+    // Chat template over messages, with the generation prompt: pieces in order, in the arena.
+    int (*render)(struct provider *p, const struct provider_message *messages, size_t count,
+                  struct arena *a, struct provider_piece **pieces, size_t *piece_count,
+                  struct err *e);
+    // Ids of the pieces. With exact_ids false: a count by estimate, ids NULL.
+    int (*tokenize)(struct provider *p, const struct provider_piece *pieces, size_t count,
+                    struct arena *a, struct provider_ids *out, struct err *e);
+    // The bytes that one id stands for (borrowed). Concatenated they are the tokenized text.
+    struct str (*id_bytes)(struct provider *p, int32_t id);
+    // Offers a request; *accepted false: full, call next first. The request is copied as needed.
+    int (*submit)(struct provider *p, const struct provider_request *request, bool *accepted,
+                  struct err *e);
+    // Waits for a completion; its memory is in the arena. Fails only when the provider itself is
+    // broken; *any false: nothing is in flight (or cancelled).
+    int (*next)(struct provider *p, struct arena *a, struct provider_completion *out, bool *any,
+                struct err *e);
+    // Thread and signal safe: makes next return soon.
+    void (*cancel)(struct provider *p);
+    void (*close)(struct provider *p);
+};
+
+struct provider {
+    const struct provider_ops *ops;
+    struct provider_capabilities can;
+    struct provider_identity what;
+};
+
+// How to open one. Strings are borrowed for the provider's life.
+struct provider_options {
+    const char *id;       // the experiment's name for it
+    const char *path;     // model file, resolved; NULL for a fixture
+    const char *fixture;  // rules file of the scripted fixture, resolved; else NULL
+    const char *backend;  // "auto", "cpu", "cuda"
+    const char *numerics; // "bf16-1", "f32"
+    const char *weights;  // "auto", "unpacked", "stored"
+    const char
+        *chat_template; // NULL: by the identity of the file's own; "chatml", "llama3", "plain"
+    const char *pre_tokenizer; // NULL: the file's own; else an explicit override, recorded
+    uint32_t context_tokens;   // KV is planned for this many positions in a sequence
+    bool beyond_trained;       // context_tokens may exceed the trained context
+    int threads;               // 0: as many as the machine has
+    uint64_t memory_bytes;     // bound on KV and scratch; 0: from the machine
+    bool plan_only; // tokenizer and template only: submit is refused, weights stay closed
+};
+
+int provider_open(const struct provider_options *options, struct provider **out, struct err *e);
+
+#endif

@@ -1,0 +1,38 @@
+// What every test program includes: cmocka, and temporary folders that clean up after themselves.
+#ifndef LACUNA_TESTS_SUPPORT_H
+#define LACUNA_TESTS_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+// cmocka.h needs the four above first
+#include <cmocka.h>
+
+#include "engine/base/arena.h"
+#include "engine/base/err.h"
+#include "engine/base/str.h"
+
+// A fresh folder below the system's temporary folder; removed with all it holds at exit. Static text
+// that stays valid to the end of the program.
+const char *test_folder(void);
+
+// PATH of a committed file below tests/, in the arena.
+char *test_data(struct arena *a, const char *relative);
+
+// Fails the test with the error's text unless `result` is 0.
+#define ASSERT_OK(result, e)                                                                       \
+    do {                                                                                           \
+        if ((result) != 0) fail_msg("%s:%d: %s", (e).file ? (e).file : "?", (e).line, (e).text);   \
+    } while (0)
+
+// The call fails with this code and its text contains `needle`.
+#define ASSERT_FAILS(result, e, expected_code, needle)                                             \
+    do {                                                                                           \
+        assert_int_equal((result), -1);                                                            \
+        if ((e).code != (expected_code) || strstr((e).text, (needle)) == NULL)                     \
+            fail_msg("code %d, text: %s (expected code %d, text with '%s')", (int)(e).code,        \
+                     (e).text, (int)(expected_code), (needle));                                    \
+    } while (0)
+
+#endif
