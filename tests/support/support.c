@@ -1,0 +1,35 @@
+#include "tests/support/support.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/lacuna-test-XXXXXX";
+static pid_t owner;
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where) {
+    (void)status;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+// A forked child that exits must not take its parent's folder away.
+static void remove_folder(void) {
+    if (getpid() == owner) nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *test_folder(void) {
+    if (owner == 0) {
+        if (mkdtemp(folder) == NULL) fail_msg("no temporary folder below /tmp");
+        owner = getpid();
+        atexit(remove_folder);
+    }
+    return folder;
+}
+
+char *test_data(struct arena *a, const char *relative) {
+    return arena_printf(a, "%s/tests/%s", LACUNA_SOURCE_DIR, relative);
+}
