@@ -1,0 +1,67 @@
+// The command line: one file cli_<verb>.c a verb, dispatched by cli.c. Only these files may exit, read
+// the environment or print to stdout.
+#ifndef LACUNA_EVALS_CLI_H
+#define LACUNA_EVALS_CLI_H
+
+#include "engine/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Exit codes (DESIGN section 8): the first that applies of 2, 1, 100, 3, 0.
+enum { EXIT_DONE = 0, EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_UNDECIDED = 3, EXIT_GATE = 100 };
+
+// An option of a verb. Exactly one of the targets is set; `flag` options take no value.
+struct cli_option {
+    const char *name;       // "--limit"
+    const char *short_name; // "-o", or NULL
+    const char *value;      // "N", shown in the help; NULL: a flag
+    const char *help;
+    bool *flag;
+    const char **text;
+    int64_t *number;
+    struct cli_list *list; // may be given several times
+};
+#define CLI_LIST_MOST 64
+struct cli_list {
+    const char *items[CLI_LIST_MOST];
+    int count;
+};
+
+struct cli_verb {
+    const char *name;
+    const char *arguments;             // "EXPERIMENT [KEY]"
+    const char *summary;               // one line
+    const char *detail;                // further paragraphs for --help, or NULL
+    int (*run)(int argc, char **argv); // argv[0] is the verb; returns the exit code
+};
+extern const struct cli_verb cli_verbs[]; // ends with name NULL
+
+// Parses options anywhere among the arguments; positional ones go to `positional` (at most `most`,
+// at least `least`). `--help` prints the verb's help and sets *helped. "-h" too; "--" ends options.
+int cli_parse(int argc, char **argv, const struct cli_option *options, int option_count,
+              const char **positional, int least, int most, int *count, bool *helped,
+              struct err *e);
+
+// Prints "lacuna: <verb>: text" to stderr and returns the exit code for the error.
+int cli_fail(const char *verb, const struct err *e);
+
+// One prototype a verb.
+int cli_new(int argc, char **argv);
+int cli_plan(int argc, char **argv);
+int cli_run(int argc, char **argv);
+int cli_prompt(int argc, char **argv);
+int cli_repeat(int argc, char **argv);
+int cli_try(int argc, char **argv);
+int cli_score(int argc, char **argv);
+int cli_report(int argc, char **argv);
+int cli_view(int argc, char **argv);
+int cli_verify(int argc, char **argv);
+int cli_model(int argc, char **argv);
+int cli_tokenize(int argc, char **argv);
+int cli_score_text(int argc, char **argv);
+int cli_generate(int argc, char **argv);
+int cli_bench(int argc, char **argv);
+int cli_schema(int argc, char **argv);
+
+#endif

@@ -1,0 +1,219 @@
+// The experiment file (DESIGN section 9) as data. Loaded once, immutable, in the run arena.
+//
+// One table of fields (evals/experiment_fields.c) drives parsing, validation, resolved.json, the JSON
+// schema and `lacuna new`. All errors of a file come in one go, each "FILE:LINE:COLUMN: path: what is
+// wrong, what is expected" on a line of its own.
+#ifndef LACUNA_EVALS_EXPERIMENT_H
+#define LACUNA_EVALS_EXPERIMENT_H
+
+#include "engine/base/arena.h"
+#include "engine/base/err.h"
+#include "engine/base/hash.h"
+#include "engine/base/json.h"
+#include "engine/base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DEPTH_NONE (-1)
+#define DEPTH_MOST 100000 // depths are thousandths of a per cent: start 0, middle 50000, end 100000
+
+enum place_anchor { PLACE_AT_DEPTH, PLACE_IN_SYSTEM, PLACE_BEFORE_FILLER, PLACE_AFTER_FILLER };
+struct place {
+    enum place_anchor anchor;
+    int32_t depth; // PLACE_AT_DEPTH only
+};
+// "start", "middle", "end", "25%", "12.5%", "in_system", "before_filler", "after_filler": the spelling
+// used in keys, tables and reports.
+void place_text(struct place p, char out[24]);
+
+struct experiment_model {
+    const char *id;
+    const char *path;          // resolved to the file's folder; NULL for a fixture
+    const char *fixture;       // rules of the scripted fixture, resolved; or NULL
+    const char *backend;       // "auto", "cpu", "cuda"
+    const char *numerics;      // "bf16-1", "f32"
+    const char *weights;       // "auto", "unpacked", "stored"
+    const char *chat_template; // key `template`; NULL: by the identity of the file's own
+    const char *pre_tokenizer; // NULL: the file's own
+    uint32_t context_tokens;
+    bool beyond_trained;
+};
+
+struct experiment_generation {
+    int max_tokens;
+    double temperature, top_p;
+    int samples;
+    struct str *stop;
+    int stop_count;
+};
+
+struct experiment_message {
+    struct str role, text; // the text of exactly one message holds {{filler}} once
+};
+
+enum filler_kind { FILLER_PROSE, FILLER_NOISE, FILLER_FILES, FILLER_PAIRS };
+enum filler_unit { FILLER_SENTENCE, FILLER_PARAGRAPH, FILLER_DOCUMENT };
+struct experiment_filler {
+    enum filler_kind kind;
+    const char *language;  // of the closing unit's words: "en", ...
+    struct str *sentences; // noise: the fixed sentences, or none for the built-in ones
+    int sentence_count;
+    const char **paths; // files: resolved; in this order unless `shuffle`
+    int path_count;
+    enum filler_unit unit;
+    bool shuffle;
+    struct str wrapper; // files: text around a unit, with {{text}} and {{n}}; empty: none
+    bool may_match;     // the user's own documents may match the checks
+};
+
+enum variable_kind { VARIABLE_DIGITS, VARIABLE_LETTERS, VARIABLE_CHOICE };
+struct experiment_variable {
+    const char *name;
+    enum variable_kind kind;
+    int count;           // digits, letters
+    struct str *choices; // choice
+    int choice_count;
+};
+
+enum constraint_kind { CONSTRAINT_STATE, CONSTRAINT_FORMAT, CONSTRAINT_FORBID };
+struct experiment_constraint {
+    const char *id;
+    enum constraint_kind kind;
+    struct str text;
+    struct experiment_variable *vars;
+    int var_count;
+    // Patterns and values as written, {{name}} not yet replaced; p == NULL: not given.
+    struct str value, met, violated, answered;
+    bool ignore_case, multiline, dotall; // flags of the patterns, recorded
+    struct str *example_met, *example_not, *example_violated;
+    int example_met_count, example_not_count, example_violated_count;
+};
+
+struct experiment_other {
+    int constraint; // index
+    struct place place;
+};
+struct experiment_placement {
+    const char *id;
+    int *move; // constraint indices, as one block in file order
+    int move_count;
+    struct place *places; // depths and anchors that the block moves over
+    int place_count;
+    struct experiment_other *others;
+    int other_count;
+};
+
+enum arm { ARM_PLACED, ARM_ABSENT, ARM_SHORT };
+const char *arm_name(enum arm a);
+
+// Where a rate is taken: -1 / NULL / DEPTH_NONE mean "all".
+struct experiment_where {
+    int model;
+    int length_tokens;
+    int placement;
+    bool has_place;
+    struct place place;
+    enum arm arm; // ARM_PLACED unless said
+};
+struct experiment_gate {
+    const char *id;     // given, or made from the rest
+    const char *metric; // "met_rate" (others need a baseline and are refused by name)
+    int of;             // constraint index, -1: all constraints of a trial
+    bool has_at_least, has_at_most;
+    double at_least, at_most;
+    struct experiment_where where;
+    bool pool_model, pool_length, pool_placement, pool_depth;
+};
+struct experiment_primary {
+    bool given;
+    const char *metric;   // "met_rate"
+    int of;               // constraint index, -1: all
+    const char *contrast; // "middle_against_ends", "start_against_end", "end_against_middle", ...
+};
+
+struct experiment {
+    const char *path, *folder;
+    struct str source; // the file as given
+    const char *name;
+    uint64_t seed;
+    struct experiment_model *models;
+    int model_count;
+    struct experiment_generation generation;
+    struct experiment_message *messages;
+    int message_count;
+    struct experiment_filler filler;
+    struct experiment_constraint *constraints;
+    int constraint_count;
+    const char *cases_path; // NULL: none
+    const char *cases_id;   // column that names a case
+    struct experiment_placement *placements;
+    int placement_count;
+    int *lengths;
+    int length_count;
+    int32_t length_tolerance_ppm;
+    int repeats;
+    bool arms[3];
+    int short_tokens;
+    int32_t tolerate_errors_ppm, tolerate_invalid_ppm, tolerate_unscored_ppm;
+    struct experiment_primary primary;
+    struct experiment_gate *gates;
+    int gate_count;
+    // from --only and --limit; part of resolved.json, and the plan is then partial
+    struct str *only; // "field=value" each
+    int only_count;
+    int64_t limit; // -1: none
+    json_t *
+        resolved; // all defaults and overrides filled in; owned by the arena's owner (experiment_close)
+};
+
+struct experiment_overrides {
+    const char *const *set; // "generation.max_tokens=8", "models[0].context_tokens=4096"
+    int set_count;
+    const char *only; // "length=8000,depth=middle,repeat=3", or NULL
+    int64_t limit;    // -1: none
+};
+
+// Loads and validates. On failure e->text holds every error of the file, one a line (ERR_CONFIG).
+int experiment_load(const char *path, const struct experiment_overrides *overrides, struct arena *a,
+                    struct experiment **out, struct err *e);
+// The same from resolved.json's text and the record's folder of origin, for a resumed run or `score`.
+int experiment_from_json(json_t *resolved, const char *path, const char *folder, struct arena *a,
+                         struct experiment **out, struct err *e);
+void experiment_close(struct experiment *x); // drops `resolved`
+
+// SHA-256 of what the outcome depends on, without paths (DESIGN section 6, "the request"):
+// resolved.json with each path replaced by the SHA-256 of the file's content, then numerics and backend class.
+int experiment_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE], struct err *e);
+// Parts of the identity: checks (constraints' patterns) and analysis (gates, primary, tolerate).
+void experiment_checks_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE]);
+void experiment_analysis_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE]);
+
+json_t *experiment_schema(void); // JSON schema (draft 2020-12) made from the table of fields
+void experiment_new(const char *name, struct buf *out); // a commented file to start from
+
+// Cases: rows of a CSV (RFC 4180, header line) or JSONL file; columns are variables.
+struct case_row {
+    const char *id;
+    struct str *values; // [column_count]
+};
+struct case_table {
+    const char **columns;
+    int column_count;
+    struct case_row *rows;
+    int row_count;
+    char sha256[HASH_HEX_SIZE];
+};
+int cases_load(const char *path, const char *id_column, struct arena *a, struct case_table *out,
+               struct err *e);
+
+// {{name}} substitution: the only one there is. An undefined name is an error naming it and the
+// names that are known; single braces are literal.
+struct variable {
+    const char *name;
+    struct str value;
+};
+int variables_replace(struct str text, const struct variable *vars, int count, const char *where,
+                      struct arena *a, struct str *out, struct err *e);
+
+#endif

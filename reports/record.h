@@ -1,0 +1,162 @@
+// The record of a run (DESIGN section 6, RECORD.md): writing, reading, verifying the chain.
+//
+// Only this module and engine/base/file know what a run folder looks like. Writing happens in a fixed
+// order: folder, experiment and resolved files, fillers and prompts, plan (hashed), identity, then the
+// ledger, one synced line a trial. Every write, sync and rename passes a fail point.
+#ifndef LACUNA_REPORTS_RECORD_H
+#define LACUNA_REPORTS_RECORD_H
+
+#include "engine/base/arena.h"
+#include "engine/base/err.h"
+#include "engine/base/hash.h"
+#include "engine/base/json.h"
+#include "engine/base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RECORD_FORMAT 1
+
+// ---- a planned trial: one line of plan.jsonl ----
+struct record_var {
+    const char *constraint, *name;
+    struct str value;
+};
+struct record_span {
+    const char *constraint;
+    uint32_t first_token, tokens;
+    size_t first_byte, bytes; // in the rendered prompt; the join is left out
+    char depth[12];           // real depth, "49.868"; "-" for an anchor
+};
+struct record_trial {
+    int64_t trial;
+    const char *key, *model, *arm;
+    int length;            // -1: none (short arm)
+    const char *placement; // NULL: none
+    const char *depth;     // asked: "50.000", or an anchor's name; NULL: none
+    int repeat;            // index, also where cases name it
+    int sample;
+    const char *case_id; // NULL: none
+    char prompt_sha256[HASH_HEX_SIZE], ids_sha256[HASH_HEX_SIZE];
+    uint32_t prompt_tokens, template_tokens, shared_tokens;
+    int reply_tokens_max;
+    char seed[33]; // sampling stream, 32 hex digits
+    struct record_var *vars;
+    int var_count;
+    struct record_span *spans;
+    int span_count;
+};
+
+// ---- an outcome: one line of trials.jsonl ----
+enum record_status { STATUS_OK, STATUS_INVALID, STATUS_ERROR };
+enum verdict { VERDICT_MET, VERDICT_OMITTED, VERDICT_VIOLATED, VERDICT_UNSCORED };
+const char *record_status_name(enum record_status s);
+const char *verdict_name(enum verdict v);
+
+struct record_verdict {
+    const char *constraint;
+    enum verdict verdict;
+    const char *reason; // unscored: "cut", "no_answer", "empty", "loop", "refusal", "check:<code>"
+    const char *by;     // "value", "met", "violated", or NULL
+    bool has_match;
+    size_t match[2];  // byte range in the reply
+    struct str *near; // right shape, wrong value
+    int near_count;
+};
+struct record_outcome {
+    int64_t trial;
+    const char *key;
+    int attempt; // from 1
+    enum record_status status;
+    const char *reason_code, *reason_text; // invalid, error
+    struct str reply;
+    int32_t *ids; // NULL when the provider has none
+    size_t id_count;
+    int tokens;
+    const char *finish; // "stop", "length", "stop_string", "error"
+    size_t answer[2];   // byte range that checks look at
+    struct record_verdict *verdicts;
+    int verdict_count;
+};
+
+// ---- stored inputs ----
+// A prompt is a list of parts; a part is literal text or a range of a stored filler.
+struct record_part {
+    bool control; // written by the chat template
+    struct str text;
+    const char *filler_sha256; // NULL: literal text; else `text` is that filler's bytes [from, to)
+    size_t from, to;
+};
+
+// ---- writing ----
+struct record_writer;
+
+struct record_header {
+    const char *folder; // runs/NAME-<12 hex> or -o
+    struct str experiment_yaml;
+    const json_t *resolved;
+};
+
+enum record_state { RECORD_NEW, RECORD_PLANNING, RECORD_RUNNING, RECORD_COMPLETE };
+
+// Takes the folder: creates it exclusively, or opens an existing run of the same request. Foreign
+// folders (no record, or another request) are refused with ERR_RECORD. Holds the lock until closed.
+// *state: NEW or PLANNING (a run killed before its plan was hashed: planning starts over), RUNNING
+// (plan and prompts are to be read, nothing regenerated), COMPLETE (every planned trial has an outcome).
+int record_writer_open(const struct record_header *header, const char *request_sha256,
+                       struct record_writer **out, enum record_state *state, struct err *e);
+void record_writer_close(struct record_writer *w); // NULL is allowed
+
+int record_put_filler(struct record_writer *w, struct str text, char sha256[HASH_HEX_SIZE],
+                      struct err *e);
+// sha256 is of the whole rendered text. A prompt stored already costs nothing.
+int record_put_prompt(struct record_writer *w, const struct record_part *parts, size_t count,
+                      char sha256[HASH_HEX_SIZE], struct err *e);
+int record_put_plan(struct record_writer *w, const struct record_trial *t, struct err *e);
+// Ends planning: syncs inputs and plan, returns the plan's hash; then identity.json and manifest.json
+// are written, which starts the ledger.
+int record_plan_done(struct record_writer *w, char plan_sha256[HASH_HEX_SIZE], struct err *e);
+int record_begin(struct record_writer *w, const json_t *identity, const json_t *manifest,
+                 struct err *e);
+// On resume: compares identity with the stored one (all but what may change) and fails listing the
+// fields that differ; a different build is only noted in sessions.jsonl.
+int record_resume(struct record_writer *w, const json_t *identity, const json_t *manifest,
+                  struct err *e);
+
+// Appends an outcome when it is the next one in plan order, else parks it, synced, in pending/ until
+// its turn; then appends everything that has become next. Returns after the sync.
+int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
+                       const json_t *timing, struct err *e);
+// The trials that still need a first attempt or, with `errors`, a retry; ascending.
+int record_missing(struct record_writer *w, bool errors, struct arena *a, int64_t **trials,
+                   int64_t *count, struct err *e);
+int record_note_session(struct record_writer *w, const char *event, const char *detail,
+                        struct err *e);
+
+// ---- reading ----
+// Everything of a run in memory: plan, the outcome that counts for each trial (highest attempt), and
+// identity. Damage is refused with file and line; a torn last ledger line is reported as missing.
+struct record {
+    const char *folder;
+    json_t *identity, *manifest, *resolved;
+    char identity_sha256[HASH_HEX_SIZE], ledger_sha256[HASH_HEX_SIZE];
+    struct record_trial *trials;
+    int64_t trial_count;
+    struct record_outcome **outcomes; // [trial_count], NULL: not yet run
+    int64_t done_count, attempt_count;
+    bool partial; // --only or --limit
+    bool torn;
+};
+int record_open(const char *folder, struct arena *a, struct record **out, struct err *e);
+void record_close(struct record *r);
+int64_t record_find(const struct record *r, const char *key); // trial number, or -1
+
+// The prompt of a trial, byte for byte, as parts (fillers resolved) and as one text.
+int record_get_prompt(const struct record *r, const char *prompt_sha256, struct arena *a,
+                      struct record_part **parts, size_t *count, struct str *text, struct err *e);
+
+// Chain, plan coverage, inputs: everything of `lacuna verify` but re-scoring. Findings are appended to
+// `findings`, one a line; *sound says whether there were none.
+int record_verify(const char *folder, struct buf *findings, bool *sound, struct err *e);
+
+#endif

@@ -1,0 +1,113 @@
+// What a report shows, computed by evals/summarize.c from a record alone and rendered by reports/.
+// Plain data in the report's arena: no renderer computes a rate, an interval or a verdict.
+#ifndef LACUNA_REPORTS_SUMMARY_H
+#define LACUNA_REPORTS_SUMMARY_H
+
+#include "reports/record.h"
+
+// A rate with its interval (Wilson, or clustered by repeat). `n` counts trials, `repeats` the draws.
+struct summary_rate {
+    int n, met, repeats;
+    double rate, low, high; // 0..1; meaningless when n == 0
+    bool underpowered; // fewer than 10 repeats: an interval is shown, no verdict is built on it
+    int finished_n, finished_met; // replies that ended by themselves
+    int omitted, violated, unscored, near;
+};
+
+// One cell of the heat map: model x length x placement row x place, for one constraint.
+struct summary_cell {
+    int length; // index into lengths
+    int column; // index into `places`
+    struct summary_rate rate;
+    double lift; // rate minus the absent arm's at the same length
+    bool has_lift;
+    uint32_t depth_real_low, depth_real_high; // thousandths of a per cent over its trials
+};
+// A placement row at one place ("order-moves@middle").
+struct summary_place {
+    const char *placement; // id of the row
+    const char *place;     // "start", "25%", "in_system"
+    int32_t depth;         // thousandths of a per cent, -1 for an anchor
+    const char *moved;     // ids of the moved constraints, "order" or "order+day"
+};
+
+// One constraint in one model: cells, prior and ceiling, and what they say in words.
+struct summary_table {
+    const char *model, *constraint; // constraint "all": every constraint of the trial met
+    bool moved_somewhere;           // it is moved in at least one placement row
+    struct summary_cell *cells;
+    int cell_count;
+    struct summary_rate *absent; // [length_count], n = 0 when the arm is off
+    struct summary_rate brief;   // the short arm
+    const char *
+        *remarks; // "The model says this anyway: ...", "Not understood even when short: ..."
+    int remark_count;
+};
+
+struct summary_contrast {
+    const char *model, *constraint, *placement, *name; // "middle_against_ends"
+    const char *scope;                                 // "length 512", "all lengths"
+    bool primary, defined;
+    int repeats, nonzero;
+    double effect, low, high; // difference of rates; interval when has_interval
+    bool has_interval, underpowered;
+    double p, p_holm;     // two-sided sign-flip; p_holm over the exploratory family
+    const char *sentence; // what it says, in words
+};
+
+enum summary_gate_result { GATE_PASSED, GATE_FAILED, GATE_UNDECIDED };
+struct summary_gate {
+    const char *id, *text; // text: the gate in words
+    enum summary_gate_result result;
+    struct summary_rate rate;
+    const char *why; // "lower bound 0.43 is below 0.6"
+};
+
+struct summary_count {
+    const char *what; // "invalid: placement", "unscored: cut"
+    int64_t count;
+    double share; // of its denominator
+    bool beyond_tolerated;
+};
+
+struct summary_model {
+    const char *id, *name, *sha256, *numerics, *backend, *tensor_types;
+};
+
+struct summary {
+    const char *experiment, *request_sha256, *plan_sha256, *ledger_sha256;
+    bool partial, complete;
+    struct summary_model *models;
+    int model_count;
+    const char **constraints; // ids; texts with their variables as written beside them
+    const char **constraint_texts, **constraint_kinds;
+    int constraint_count;
+    int *lengths;
+    int length_count;
+    struct summary_place *places;
+    int place_count;
+    int repeats, samples;
+    int64_t planned, done, ok, invalid, error;
+    struct summary_count *counts; // what is not in the rates, or in them as not met: shown on top
+    int count_count;
+    struct summary_table *tables; // models x (constraints, then "all")
+    int table_count;
+    struct summary_contrast *contrasts; // the primary first
+    int contrast_count;
+    struct summary_gate *gates;
+    int gate_count;
+    const char **warnings; // shown on top
+    int warning_count;
+    const char *does_not_show; // a paragraph made from the design
+};
+
+// Renderers: append to `out`. Equal records give equal bytes.
+int report_html(const struct record *r, const struct summary *s, struct buf *out, struct err *e);
+int report_markdown(const struct record *r, const struct summary *s, struct buf *out,
+                    struct err *e);
+int report_csv(const struct record *r, const struct summary *s, struct buf *out, struct err *e);
+int report_junit(const struct record *r, const struct summary *s, struct buf *out, struct err *e);
+// The small table for the terminal: length x place, met / n, interval.
+void report_terminal(const struct summary *s, struct buf *out);
+
+#endif
