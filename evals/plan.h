@@ -1,0 +1,35 @@
+// The plan: every trial of an experiment with its exact prompt, complete before the first model call.
+//
+// Plan order is execution order (DESIGN section 2): models in file order, then token ids, then the key
+// field by field, numbers as numbers. Filler, variables and sampling streams are drawn from
+// (experiment seed, repeat or case, stream name) alone, so that adding a length, a placement or a
+// repeat changes no other trial.
+#ifndef LACUNA_EVALS_PLAN_H
+#define LACUNA_EVALS_PLAN_H
+
+#include "engine/provider.h"
+#include "evals/experiment.h"
+#include "reports/record.h"
+
+struct plan {
+    struct record_trial *trials; // in execution order
+    int64_t trial_count;
+    int64_t prompt_tokens, shared_tokens, reply_tokens_most; // sums
+    int64_t equal_groups; // groups of trials with equal ids and equal sampling stream
+    const char **warnings;
+    int warning_count;
+    bool partial;
+};
+
+// Providers are opened (plan_only will do), one a model in file order. With `w` fillers, prompts and
+// plan lines are written to the record as well; NULL plans only. Whatever DESIGN section 4 calls an
+// error of `plan` fails here with ERR_CONFIG, naming constraint, length, placement and remedy.
+int plan_make(const struct experiment *x, struct provider *const *providers,
+              struct record_writer *w, struct arena *a, struct plan *out, struct err *e);
+
+// The prompt of one planned trial, built again: parts as stored in the record, for `lacuna prompt`.
+int plan_prompt(const struct experiment *x, struct provider *const *providers, const char *key,
+                struct arena *a, struct record_trial *trial, struct record_part **parts,
+                size_t *part_count, struct err *e);
+
+#endif

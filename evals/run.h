@@ -1,0 +1,33 @@
+// The run loop: plan, submit in plan order, judge, append to the record. Owns order and durability;
+// knows no model and no terminal but the progress line.
+#ifndef LACUNA_EVALS_RUN_H
+#define LACUNA_EVALS_RUN_H
+
+#include "evals/experiment.h"
+#include "reports/record.h"
+
+struct run_options {
+    const char *folder;      // -o, or NULL: runs/NAME-<12 hex of the request>
+    const char *runs_folder; // "runs"
+    int threads;
+    uint64_t memory_bytes;
+    bool retry_errors; // trials that ended in `error` get another attempt
+};
+
+struct run_result {
+    const char *folder;
+    bool was_complete; // nothing was left to do
+    bool interrupted;
+    int64_t done, planned;
+};
+
+// Runs or resumes. Ctrl-C (run_interrupt from a signal handler) ends it cleanly with interrupted set.
+int run_experiment(const struct experiment *x, const struct run_options *options, struct arena *a,
+                   struct run_result *out, struct err *e);
+void run_interrupt(void);
+
+// Writes report.html, report.md, results.csv and junit.xml from the record of a folder.
+int run_report(const char *folder, struct arena *a, int *exit_code, struct buf *terminal,
+               struct err *e);
+
+#endif
