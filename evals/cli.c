@@ -1,0 +1,184 @@
+// lacuna's entry point: finds the verb, parses its options, turns errors into exit codes.
+#include "evals/cli.h"
+
+#include "engine/base/log.h"
+#include "engine/base/str.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int run_later(int argc, char **argv) {
+    (void)argc;
+    fprintf(stderr,
+            "lacuna: %s: not available in this version: runs cannot be compared or merged yet. "
+            "`lacuna score` and `lacuna report` read one run.\n",
+            argv[0]);
+    return EXIT_USAGE;
+}
+
+const struct cli_verb cli_verbs[] = {
+    {"compare", "BASELINE RUN", "paired comparison and gates (not available yet)", NULL, run_later},
+    {"baseline", "RUN", "a small file to commit (not available yet)", NULL, run_later},
+    {"merge", "RUN...", "one record out of shards (not available yet)", NULL, run_later},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static const char exit_codes[] =
+    "Exit codes: 0 done and gates passed; 1 error (engine, file, or trials beyond `tolerate`);\n"
+    "2 usage or experiment file; 3 cannot decide; 100 a gate failed; the first that applies of\n"
+    "2, 1, 100, 3, 0.\n";
+
+static const struct cli_verb *find_verb(const char *name) {
+    for (const struct cli_verb *v = cli_verbs; v->name != NULL; v++)
+        if (strcmp(v->name, name) == 0) return v;
+    return NULL;
+}
+
+static void print_overview(FILE *out) {
+    fprintf(out, "lacuna " LACUNA_VERSION ": which constraints of a long prompt does a model leave "
+                 "out, and where?\n\nUsage: lacuna VERB ...\n\n");
+    for (const struct cli_verb *v = cli_verbs; v->name != NULL; v++) {
+        char call[64];
+        snprintf(call, sizeof call, "%s %s", v->name, v->arguments);
+        fprintf(out, "  %-30s %s\n", call, v->summary);
+    }
+    fprintf(out, "\n`lacuna VERB --help` explains a verb. %s", exit_codes);
+}
+
+static void print_verb_help(const char *name, const struct cli_option *options, int count) {
+    const struct cli_verb *v = find_verb(name);
+    printf("Usage: lacuna %s %s%s\n\n%s\n", v->name, v->arguments, count > 0 ? " [OPTIONS]" : "",
+           v->summary);
+    if (v->detail != NULL) printf("\n%s\n", v->detail);
+    if (count > 0) printf("\nOptions:\n");
+    for (int i = 0; i < count; i++) {
+        const struct cli_option *o = &options[i];
+        char spelling[64];
+        snprintf(spelling, sizeof spelling, "%s%s%s%s%s", o->short_name ? o->short_name : "",
+                 o->short_name ? ", " : "", o->name, o->value ? " " : "", o->value ? o->value : "");
+        printf("  %-28s %s\n", spelling, o->help);
+    }
+    printf("\n%s", exit_codes);
+}
+
+static int parse_number(const char *name, const char *text, int64_t *out, struct err *e) {
+    char *end;
+    errno = 0;
+    intmax_t value = strtoimax(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0')
+        FAIL(e, ERR_USAGE, "%s takes a whole number, not \"%s\"", name, text);
+    *out = value;
+    return 0;
+}
+
+static int store_value(const struct cli_option *o, const char *value, struct err *e) {
+    if (o->text != NULL) {
+        *o->text = value;
+        return 0;
+    }
+    if (o->number != NULL) return parse_number(o->name, value, o->number, e);
+    if (o->list->count == CLI_LIST_MOST)
+        FAIL(e, ERR_USAGE, "%s is given more than %d times", o->name, CLI_LIST_MOST);
+    o->list->items[o->list->count++] = value;
+    return 0;
+}
+
+static int unknown_option(const char *word, const struct cli_option *options, int count,
+                          struct err *e) {
+    const char *names[64];
+    int n = 0;
+    for (int i = 0; i < count && n < 63; i++) names[n++] = options[i].name;
+    names[n++] = "--help";
+    const char *near = str_nearest(word, names, (size_t)n);
+    FAIL(e, ERR_USAGE, "unknown option %s%s%s%s; see --help", word, near ? " (did you mean " : "",
+         near ? near : "", near ? "?)" : "");
+}
+
+// Handles argv[*at], an option; moves *at over a separate value.
+static int parse_option(int argc, char **argv, int *at, const struct cli_option *options, int count,
+                        struct err *e) {
+    const char *word = argv[*at], *equals = strchr(word, '=');
+    size_t n = equals != NULL ? (size_t)(equals - word) : strlen(word);
+    for (int i = 0; i < count; i++) {
+        const struct cli_option *o = &options[i];
+        bool is_long = strlen(o->name) == n && strncmp(o->name, word, n) == 0;
+        bool is_short = o->short_name != NULL && strcmp(o->short_name, word) == 0;
+        if (!is_long && !is_short) continue;
+        if (o->flag != NULL) {
+            if (equals != NULL) FAIL(e, ERR_USAGE, "%s takes no value", o->name);
+            *o->flag = true;
+            return 0;
+        }
+        if (is_long && equals != NULL) return store_value(o, equals + 1, e);
+        if (*at + 1 >= argc) FAIL(e, ERR_USAGE, "%s needs a value (%s)", o->name, o->value);
+        return store_value(o, argv[++*at], e);
+    }
+    return unknown_option(word, options, count, e);
+}
+
+int cli_parse(int argc, char **argv, const struct cli_option *options, int option_count,
+              const char **positional, int least, int most, int *count, bool *helped,
+              struct err *e) {
+    *count = 0;
+    *helped = false;
+    bool options_ended = false;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        bool is_option = !options_ended && word[0] == '-' && word[1] != '\0';
+        if (is_option && strcmp(word, "--") == 0) {
+            options_ended = true;
+        } else if (is_option && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+            print_verb_help(argv[0], options, option_count);
+            *helped = true;
+            return 0;
+        } else if (is_option) {
+            TRY(parse_option(argc, argv, &i, options, option_count, e));
+        } else {
+            if (*count == most) FAIL(e, ERR_USAGE, "unexpected argument \"%s\"; see --help", word);
+            positional[(*count)++] = word;
+        }
+    }
+    if (*count < least)
+        FAIL(e, ERR_USAGE, "an argument is missing: usage: lacuna %s %s", argv[0],
+             find_verb(argv[0])->arguments);
+    return 0;
+}
+
+int cli_fail(const char *verb, const struct err *e) {
+    fprintf(stderr, "lacuna: %s: %s\n", verb, e->text);
+    log_detail("raised at %s:%d", e->file != NULL ? e->file : "?", e->line);
+    switch (e->code) {
+    case ERR_USAGE:
+    case ERR_CONFIG: return EXIT_USAGE;
+    case ERR_UNDECIDED: return EXIT_UNDECIDED;
+    default: return EXIT_ERROR;
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_overview(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_overview(stdout);
+        return EXIT_DONE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("lacuna " LACUNA_VERSION "\n");
+        return EXIT_DONE;
+    }
+    const struct cli_verb *verb = find_verb(argv[1]);
+    if (verb != NULL) return verb->run(argc - 1, argv + 1);
+    const char *names[64];
+    size_t count = 0;
+    for (const struct cli_verb *v = cli_verbs; v->name != NULL; v++) names[count++] = v->name;
+    const char *near = str_nearest(argv[1], names, count);
+    fprintf(stderr, "lacuna: unknown verb \"%s\"%s%s%s; `lacuna --help` lists them\n", argv[1],
+            near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+    return EXIT_USAGE;
+}
