@@ -155,6 +155,9 @@ int64_t record_find(const struct record *r, const char *key); // trial number, o
 int record_get_prompt(const struct record *r, const char *prompt_sha256, struct arena *a,
                       struct record_part **parts, size_t *count, struct str *text, struct err *e);
 
+// False for a copy of a record that was published without its inputs/.
+bool record_has_prompts(const struct record *r);
+
 // Chain, plan coverage, inputs: everything of `lacuna verify` but re-scoring. Findings are appended to
 // `findings`, one a line; *sound says whether there were none.
 int record_verify(const char *folder, struct buf *findings, bool *sound, struct err *e);

@@ -1,0 +1,181 @@
+#include "reports/html_trials.h"
+
+#include "reports/escape.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SURROUNDINGS_BYTES 300
+
+struct view {
+    const struct record *record;
+    bool whole_prompts;
+    bool has_prompts;
+};
+
+static void add_chip(struct buf *out, const char *kind, const char *label, const char *word) {
+    buf_printf(out, "<span class=\"chip %s\">", kind);
+    escape_html_c(out, label);
+    if (word != NULL) {
+        buf_add_c(out, ": ");
+        escape_html_c(out, word);
+    }
+    buf_add_c(out, "</span>");
+}
+
+static void add_verdict_chips(const struct record_outcome *o, struct buf *out) {
+    if (o == NULL) {
+        add_chip(out, "unscored", "not run", NULL);
+        return;
+    }
+    if (o->status != STATUS_OK) {
+        add_chip(out, record_status_name(o->status), record_status_name(o->status), o->reason_code);
+        return;
+    }
+    for (int i = 0; i < o->verdict_count; i++) {
+        const struct record_verdict *v = &o->verdicts[i];
+        char word[96];
+        snprintf(word, sizeof word, "%s%s%s%s", verdict_name(v->verdict), v->reason ? " (" : "",
+                 v->reason ? v->reason : "", v->reason ? ")" : "");
+        add_chip(out, verdict_name(v->verdict), v->constraint, word);
+    }
+}
+
+// Byte ranges of the constraints in the prompt, ascending; the plan gives them in text order.
+static void add_marked(struct str text, size_t begin, size_t end, const struct record_trial *t,
+                       struct buf *out) {
+    size_t at = begin;
+    while (at < end) {
+        const struct record_span *next = NULL;
+        for (int i = 0; i < t->span_count; i++) {
+            const struct record_span *s = &t->spans[i];
+            if (s->first_byte >= at && s->first_byte < end && s->bytes > 0 &&
+                (next == NULL || s->first_byte < next->first_byte))
+                next = s;
+        }
+        if (next == NULL || next->first_byte + next->bytes > text.n) break;
+        escape_html(out, str_slice(text, at, next->first_byte));
+        size_t stop = next->first_byte + next->bytes;
+        buf_add_c(out, "<mark title=\"");
+        escape_html_c(out, next->constraint);
+        buf_add_c(out, "\">");
+        escape_html(out, str_slice(text, next->first_byte, stop));
+        buf_add_c(out, "</mark>");
+        at = stop;
+    }
+    if (at < end) escape_html(out, str_slice(text, at, end));
+}
+
+static size_t to_boundary(struct str text, size_t at) {
+    while (at < text.n && ((unsigned char)text.p[at] & 0xC0) == 0x80) at++;
+    return at;
+}
+
+static void add_surroundings(struct str text, const struct record_trial *t, struct buf *out) {
+    size_t shown = 0;
+    for (int i = 0; i < t->span_count; i++) {
+        const struct record_span *s = &t->spans[i];
+        if (s->first_byte + s->bytes > text.n) continue;
+        size_t begin = s->first_byte > SURROUNDINGS_BYTES ? s->first_byte - SURROUNDINGS_BYTES : 0;
+        size_t end = s->first_byte + s->bytes + SURROUNDINGS_BYTES;
+        begin = to_boundary(text, begin < shown ? shown : begin);
+        end = to_boundary(text, end > text.n ? text.n : end);
+        if (end <= begin) continue;
+        if (begin > shown) buf_add_c(out, " [...] ");
+        add_marked(text, begin, end, t, out);
+        shown = end;
+    }
+    if (shown < text.n) buf_add_c(out, " [...]");
+}
+
+static int add_prompt(const struct view *view, const struct record_trial *t, struct buf *out,
+                      struct err *e) {
+    if (!view->has_prompts) {
+        buf_printf(out,
+                   "<p class=\"soft\">%u prompt tokens; the prompts are not kept in this copy of "
+                   "the record (SHA-256 <code>%s</code>).</p>\n",
+                   t->prompt_tokens, t->prompt_sha256);
+        return 0;
+    }
+    struct arena *a = arena_create("trial");
+    struct record_part *parts;
+    size_t count;
+    struct str text;
+    int result = record_get_prompt(view->record, t->prompt_sha256, a, &parts, &count, &text, e);
+    if (result == 0) {
+        buf_printf(out, "<details><summary>Prompt, %u tokens</summary><div><pre>",
+                   t->prompt_tokens);
+        if (view->whole_prompts)
+            add_marked(text, 0, text.n, t, out);
+        else
+            add_surroundings(text, t, out);
+        buf_add_c(out, "</pre></div></details>\n");
+    }
+    arena_destroy(a);
+    return result;
+}
+
+static void add_reply(const struct record_outcome *o, struct buf *out) {
+    if (o == NULL) return;
+    if (o->status != STATUS_OK) {
+        buf_add_c(out, "<p class=\"error\">");
+        escape_html_c(out, o->reason_text);
+        buf_add_c(out, "</p>\n");
+    }
+    buf_printf(out, "<p class=\"soft\">Reply, %d tokens, finish: %s", o->tokens,
+               o->finish != NULL ? o->finish : "-");
+    for (int i = 0; i < o->verdict_count; i++)
+        for (int k = 0; k < o->verdicts[i].near_count; k++) {
+            buf_add_c(out, "; near miss for ");
+            escape_html_c(out, o->verdicts[i].constraint);
+            buf_add_c(out, ": ");
+            escape_html(out, o->verdicts[i].near[k]);
+        }
+    buf_add_c(out, "</p>\n<pre>");
+    escape_html(out, o->reply);
+    buf_add_c(out, "</pre>\n");
+}
+
+static int add_trial(const struct view *view, int64_t number, struct buf *out, struct err *e) {
+    const struct record_trial *t = &view->record->trials[number];
+    const struct record_outcome *o = view->record->outcomes[number];
+    buf_add_c(out, "<details class=\"trial\" data-key=\"");
+    escape_html_c(out, t->key);
+    buf_add_c(out, "\"><summary><code>");
+    escape_html_c(out, t->key);
+    buf_add_c(out, "</code> ");
+    add_verdict_chips(o, out);
+    buf_add_c(out, "</summary><div>\n");
+    add_reply(o, out);
+    TRY(add_prompt(view, t, out, e));
+    buf_add_c(out, "</div></details>\n");
+    return 0;
+}
+
+// About four bytes a token: only to choose between whole prompts and surroundings.
+static uint64_t estimate_prompt_bytes(const struct record *r, int64_t trials) {
+    uint64_t bytes = 0;
+    for (int64_t i = 0; i < trials; i++) bytes += 4 * (uint64_t)r->trials[i].prompt_tokens;
+    return bytes;
+}
+
+int html_trials(const struct record *r, const struct summary *s, struct buf *out, struct err *e) {
+    (void)s;
+    int64_t shown = r->trial_count < HTML_TRIALS_MOST ? r->trial_count : HTML_TRIALS_MOST;
+    struct view view = {.record = r,
+                        .whole_prompts = estimate_prompt_bytes(r, shown) <= HTML_PROMPT_BYTES_MOST,
+                        .has_prompts = record_has_prompts(r)};
+    buf_printf(out,
+               "<h2>Trials</h2>\n<p class=\"soft\">Key: model / arm / length / placement / "
+               "repeat / sample. Constraints are marked in the prompt.%s",
+               view.has_prompts && !view.whole_prompts
+                   ? " Prompts are shown around their constraints; `lacuna prompt RUN KEY` prints "
+                     "them whole."
+                   : "");
+    if (shown < r->trial_count)
+        buf_printf(out, " The first %lld of %lld trials are shown; trials.jsonl has all.",
+                   (long long)shown, (long long)r->trial_count);
+    buf_add_c(out, "</p>\n");
+    for (int64_t i = 0; i < shown; i++) TRY(add_trial(&view, i, out, e));
+    return 0;
+}

@@ -1,0 +1,65 @@
+#include "reports/layout.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void layout_fraction(const struct summary_rate *r, char out[32]) {
+    if (r->n == 0)
+        snprintf(out, 32, "-");
+    else
+        snprintf(out, 32, "%d/%d", r->met, r->n);
+}
+
+void layout_percent(double share, char out[16]) {
+    snprintf(out, 16, "%.0f %%", share * 100);
+}
+
+void layout_interval(const struct summary_rate *r, char out[32]) {
+    if (r->n == 0)
+        snprintf(out, 32, "-");
+    else
+        snprintf(out, 32, "%.0f to %.0f %%", r->low * 100, r->high * 100);
+}
+
+const struct summary_cell *layout_cell(const struct summary_table *t, int length, int place) {
+    for (int i = 0; i < t->cell_count; i++)
+        if (t->cells[i].length == length && t->cells[i].column == place) return &t->cells[i];
+    return NULL;
+}
+
+bool layout_has_row(const struct summary *s, const struct summary_table *t, const char *placement) {
+    for (int i = 0; i < t->cell_count; i++)
+        if (strcmp(s->places[t->cells[i].column].placement, placement) == 0) return true;
+    return false;
+}
+
+static bool is_before(const struct summary_place *a, const struct summary_place *b) {
+    if ((a->depth < 0) != (b->depth < 0)) return b->depth < 0;
+    return a->depth < b->depth;
+}
+
+int layout_row_places(const struct summary *s, const char *placement, int *places, int most) {
+    int count = 0;
+    for (int i = 0; i < s->place_count && count < most; i++) {
+        if (strcmp(s->places[i].placement, placement) != 0) continue;
+        int at = count++;
+        for (; at > 0 && is_before(&s->places[i], &s->places[places[at - 1]]); at--)
+            places[at] = places[at - 1];
+        places[at] = i;
+    }
+    return count;
+}
+
+int layout_rows(const struct summary *s, const char **rows, int most) {
+    int count = 0;
+    for (int i = 0; i < s->place_count && count < most; i++) {
+        bool known = false;
+        for (int j = 0; j < count; j++) known |= strcmp(rows[j], s->places[i].placement) == 0;
+        if (!known) rows[count++] = s->places[i].placement;
+    }
+    return count;
+}
+
+const char *layout_gate_word(enum summary_gate_result r) {
+    return r == GATE_PASSED ? "passed" : r == GATE_FAILED ? "failed" : "cannot decide";
+}

@@ -1,0 +1,28 @@
+// What the renderers share: finding tables and trials of a summary, and the spelling of rates.
+#ifndef LACUNA_REPORTS_LAYOUT_H
+#define LACUNA_REPORTS_LAYOUT_H
+
+#include "reports/summary.h"
+
+// "6/8", "75 %", "41 to 93 %"; an empty rate is "-".
+void layout_fraction(const struct summary_rate *r, char out[32]);
+void layout_percent(double share, char out[16]);
+void layout_interval(const struct summary_rate *r, char out[32]);
+
+// The cell of a table at a length and a place (indices), or NULL.
+const struct summary_cell *layout_cell(const struct summary_table *t, int length, int place);
+
+// Does any cell of the table lie in this placement row?
+bool layout_has_row(const struct summary *s, const struct summary_table *t, const char *placement);
+
+// Places of one placement row in ascending depth, anchors behind; returns their count.
+int layout_row_places(const struct summary *s, const char *placement, int *places, int most);
+
+// The distinct placement rows in order of appearance; returns their count.
+int layout_rows(const struct summary *s, const char **rows, int most);
+
+#define LAYOUT_MOST 256
+
+const char *layout_gate_word(enum summary_gate_result r); // "passed", "failed", "cannot decide"
+
+#endif

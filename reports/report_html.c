@@ -1,0 +1,295 @@
+// report.html: one file, no network, no script. Reads the summary and the record's prompts.
+#include "reports/escape.h"
+#include "reports/html_trials.h"
+#include "reports/layout.h"
+#include "reports/svg.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char style[] =
+    ":root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--back:#fff;"
+    "--card:#f6f8fa;--mark:#fff3b0;--good:#1a7f37;--bad:#b2182b;--warn:#9a6700}"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9198a1;--line:#3d444d;"
+    "--back:#0d1117;--card:#151b23;--mark:#5c4b00;--good:#56d364;--bad:#ff7b72;--warn:#e3b341}}"
+    "*{box-sizing:border-box}body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);"
+    "background:var(--back);max-width:1180px;margin:0 auto;padding:24px 20px 80px}"
+    "h1{font-size:26px;margin:0 0 2px}h2{font-size:19px;margin:36px 0 10px;padding-bottom:4px;"
+    "border-bottom:1px solid var(--line)}h3{font-size:16px;margin:22px 0 6px}"
+    "p{margin:6px 0}.soft{color:var(--soft)}code{font:12.5px ui-monospace,monospace}"
+    "table{border-collapse:collapse;margin:8px 0;font-variant-numeric:tabular-nums}"
+    "th,td{padding:4px 12px 4px 0;text-align:left;border-bottom:1px solid var(--line);"
+    "vertical-align:top}th{font-weight:600;color:var(--soft);font-size:13px}"
+    ".box{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 16px;"
+    "margin:10px 0}.warn{border-left:4px solid var(--warn)}.scroll{overflow-x:auto}"
+    ".figures{display:flex;flex-wrap:wrap;gap:12px 36px;align-items:flex-start}"
+    "svg{max-width:100%;height:auto;font-family:system-ui,sans-serif}"
+    "svg .axis{font-size:12px;fill:var(--soft)}svg .right{text-anchor:end}"
+    "svg .mid,svg .big,svg .small{text-anchor:middle}svg .big{font-size:15px;font-weight:600}"
+    "svg .small{font-size:11px}svg .none{fill:var(--card);stroke:var(--line)}"
+    "svg .weak{stroke:var(--warn);stroke-dasharray:4 3;stroke-width:1.5}"
+    "svg .grid{stroke:var(--line)}svg .line{stroke-width:2.2}"
+    "svg .arm{stroke-dasharray:5 4;stroke-width:1.4;opacity:.8}"
+    "svg .whisker{stroke-width:1.4;opacity:.75}"
+    "details{border:1px solid var(--line);border-radius:6px;margin:4px 0;background:var(--card)}"
+    "summary{cursor:pointer;padding:5px 12px}details>div{padding:4px 12px 12px}"
+    "details details{background:var(--back)}"
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;font:12.5px/1.5 ui-monospace,monospace;"
+    "margin:4px 0;padding:8px 10px;border:1px solid var(--line);border-radius:6px;"
+    "background:var(--back);max-height:420px;overflow-y:auto}"
+    "mark{background:var(--mark);color:inherit;border-radius:3px;padding:1px 2px}"
+    ".template{color:var(--soft);font-style:italic}"
+    ".chip{display:inline-block;font-size:12px;border-radius:10px;padding:0 8px;margin-right:6px;"
+    "border:1px solid}.met{color:var(--good)}.omitted,.violated,.error,.invalid{color:var(--bad)}"
+    ".unscored{color:var(--warn)}";
+
+static void add_head(const struct summary *s, struct buf *out) {
+    buf_add_c(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                   "style-src 'unsafe-inline'\">\n"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                   "<title>lacuna: ");
+    escape_html_c(out, s->experiment);
+    buf_printf(out, "</title>\n<style>%s</style></head>\n<body>\n<h1>", style);
+    escape_html_c(out, s->experiment);
+    buf_add_c(out, "</h1>\n<p class=\"soft\">Which constraints of a long prompt does the model "
+                   "leave out, and where do they stand?</p>\n");
+}
+
+static void add_counts(const struct summary *s, struct buf *out) {
+    buf_printf(out,
+               "<p><b>%lld</b> of %lld planned trials done: <b>%lld</b> ok, %lld invalid, %lld "
+               "error. %d repeats, %d sample%s each.%s</p>\n",
+               (long long)s->done, (long long)s->planned, (long long)s->ok, (long long)s->invalid,
+               (long long)s->error, s->repeats, s->samples, s->samples == 1 ? "" : "s",
+               s->partial ? " <b>This is a partial plan</b> (cut by --only or --limit)." : "");
+    if (s->count_count > 0) {
+        buf_add_c(out, "<div class=\"scroll\"><table><tr><th>not met, or not counted</th>"
+                       "<th>trials</th><th>share</th><th></th></tr>\n");
+        for (int i = 0; i < s->count_count; i++) {
+            buf_add_c(out, "<tr><td>");
+            escape_html_c(out, s->counts[i].what);
+            buf_printf(out, "</td><td>%lld</td><td>%.1f %%</td><td>%s</td></tr>\n",
+                       (long long)s->counts[i].count, s->counts[i].share * 100,
+                       s->counts[i].beyond_tolerated ? "<b class=\"error\">beyond what the "
+                                                       "experiment tolerates</b>"
+                                                     : "");
+        }
+        buf_add_c(out, "</table></div>\n");
+    }
+    for (int i = 0; i < s->warning_count; i++) {
+        buf_add_c(out, "<div class=\"box warn\">");
+        escape_html_c(out, s->warnings[i]);
+        buf_add_c(out, "</div>\n");
+    }
+}
+
+static void add_sentence(const struct summary_contrast *c, struct buf *out) {
+    buf_add_c(out, "<p>");
+    escape_html_c(out, c->sentence);
+    buf_add_c(out, "</p>\n");
+}
+
+static void add_gates(const struct summary *s, struct buf *out) {
+    if (s->gate_count == 0) return;
+    buf_add_c(out, "<h3>Gates</h3>\n<div class=\"scroll\"><table><tr><th>gate</th><th>asks</th>"
+                   "<th>met</th><th>result</th><th>why</th></tr>\n");
+    for (int i = 0; i < s->gate_count; i++) {
+        const struct summary_gate *g = &s->gates[i];
+        char fraction[32];
+        layout_fraction(&g->rate, fraction);
+        buf_add_c(out, "<tr><td>");
+        escape_html_c(out, g->id);
+        buf_add_c(out, "</td><td>");
+        escape_html_c(out, g->text);
+        buf_printf(out, "</td><td>%s</td><td><b class=\"%s\">%s</b></td><td>", fraction,
+                   g->result == GATE_PASSED   ? "met"
+                   : g->result == GATE_FAILED ? "error"
+                                              : "unscored",
+                   layout_gate_word(g->result));
+        escape_html_c(out, g->why);
+        buf_add_c(out, "</td></tr>\n");
+    }
+    buf_add_c(out, "</table></div>\n");
+}
+
+static void add_verdict(const struct summary *s, struct buf *out) {
+    buf_add_c(out, "<h2>What it says</h2>\n<div class=\"box\">\n");
+    int primaries = 0;
+    for (int i = 0; i < s->contrast_count; i++)
+        if (s->contrasts[i].primary) {
+            add_sentence(&s->contrasts[i], out);
+            primaries++;
+        }
+    if (primaries == 0)
+        buf_add_c(out, "<p>The experiment names no primary contrast, so nothing here is a test: "
+                       "all contrasts below are exploratory.</p>\n");
+    for (int t = 0; t < s->table_count; t++)
+        for (int i = 0; i < s->tables[t].remark_count; i++) {
+            buf_add_c(out, "<p>");
+            escape_html_c(out, s->tables[t].remarks[i]);
+            buf_add_c(out, "</p>\n");
+        }
+    buf_add_c(out, "</div>\n");
+    add_gates(s, out);
+}
+
+static void add_table_numbers(const struct summary *s, const struct summary_table *t,
+                              const char *placement, struct buf *out) {
+    int places[LAYOUT_MOST];
+    int count = layout_row_places(s, placement, places, LAYOUT_MOST);
+    buf_add_c(out, "<details><summary>Numbers</summary><div class=\"scroll\"><table><tr>"
+                   "<th>length</th><th>place</th><th>real depth</th><th>met</th><th>rate</th>"
+                   "<th>95 % interval</th><th>lift over absent</th><th>of finished replies</th>"
+                   "<th>omitted</th><th>violated</th><th>unscored</th><th>near miss</th></tr>\n");
+    for (int l = 0; l < s->length_count; l++)
+        for (int i = 0; i < count; i++) {
+            const struct summary_cell *c = layout_cell(t, l, places[i]);
+            if (c == NULL) continue;
+            char fraction[32], percent[16], interval[32], lift[24] = "-", real[32] = "-";
+            layout_fraction(&c->rate, fraction);
+            layout_percent(c->rate.rate, percent);
+            layout_interval(&c->rate, interval);
+            if (c->has_lift) snprintf(lift, sizeof lift, "%+.0f points", c->lift * 100);
+            if (s->places[places[i]].depth >= 0)
+                snprintf(real, sizeof real, "%.1f to %.1f %%", c->depth_real_low / 1000.0,
+                         c->depth_real_high / 1000.0);
+            buf_printf(out, "<tr><td>%d</td><td>", s->lengths[l]);
+            escape_html_c(out, s->places[places[i]].place);
+            buf_printf(out,
+                       "</td><td>%s</td><td>%s</td><td>%s</td><td>%s%s</td><td>%s</td>"
+                       "<td>%d/%d</td><td>%d</td><td>%d</td><td>%d</td><td>%d</td></tr>\n",
+                       real, fraction, percent, interval,
+                       c->rate.underpowered ? " (underpowered)" : "", lift, c->rate.finished_met,
+                       c->rate.finished_n, c->rate.omitted, c->rate.violated, c->rate.unscored,
+                       c->rate.near);
+        }
+    buf_add_c(out, "</table></div></details>\n");
+}
+
+static void add_figures(const struct summary *s, struct buf *out) {
+    const char *rows[LAYOUT_MOST];
+    int row_count = layout_rows(s, rows, LAYOUT_MOST);
+    buf_add_c(out, "<h2>Met, by length and depth</h2>\n<p class=\"soft\">Share of all ok trials "
+                   "whose reply met the constraint. Dashed cells have fewer than 10 repeats: "
+                   "underpowered. The absent arm is the prior: the same prompt without the "
+                   "constraint.</p>\n");
+    for (int t = 0; t < s->table_count; t++) {
+        const struct summary_table *table = &s->tables[t];
+        for (int r = 0; r < row_count; r++) {
+            if (!layout_has_row(s, table, rows[r])) continue;
+            int places[LAYOUT_MOST];
+            layout_row_places(s, rows[r], places, LAYOUT_MOST);
+            buf_add_c(out, "<h3>");
+            escape_html_c(out, table->model);
+            buf_add_c(out, " · ");
+            escape_html_c(out, strcmp(table->constraint, "all") == 0 ? "all constraints at once"
+                                                                     : table->constraint);
+            buf_add_c(out, " <span class=\"soft\">(");
+            escape_html_c(out, rows[r]);
+            buf_add_c(out, ": ");
+            escape_html_c(out, s->places[places[0]].moved);
+            buf_add_c(out, " moves)</span></h3>\n<div class=\"figures\">\n");
+            svg_heat_map(s, table, rows[r], out);
+            svg_curves(s, table, rows[r], out);
+            buf_add_c(out, "</div>\n");
+            if (table->brief.n > 0) {
+                char fraction[32], interval[32];
+                layout_fraction(&table->brief, fraction);
+                layout_interval(&table->brief, interval);
+                buf_printf(out, "<p class=\"soft\">Short arm (the ceiling): %s, %s.</p>\n",
+                           fraction, interval);
+            }
+            add_table_numbers(s, table, rows[r], out);
+        }
+    }
+}
+
+static void add_contrasts(const struct summary *s, struct buf *out) {
+    if (s->contrast_count == 0) return;
+    buf_add_c(out, "<h2>Contrasts between placements</h2>\n<p class=\"soft\">Paired per repeat: "
+                   "the same filler and values at every place. Sign-flip test, two-sided; "
+                   "exploratory p-values are Holm-corrected.</p>\n<div class=\"scroll\"><table>"
+                   "<tr><th></th><th>model</th><th>constraint</th><th>row</th><th>contrast</th>"
+                   "<th>scope</th><th>repeats</th><th>difference</th><th>95 % interval</th>"
+                   "<th>p</th></tr>\n");
+    for (int i = 0; i < s->contrast_count; i++) {
+        const struct summary_contrast *c = &s->contrasts[i];
+        const char *const texts[] = {c->primary ? "primary" : "exploratory",
+                                     c->model,
+                                     c->constraint,
+                                     c->placement,
+                                     c->name,
+                                     c->scope};
+        buf_add_c(out, "<tr>");
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+            buf_add_c(out, "<td>");
+            escape_html_c(out, texts[k]);
+            buf_add_c(out, "</td>");
+        }
+        if (!c->defined) {
+            buf_add_c(out, "<td colspan=\"4\" class=\"soft\">undefined: a placement is "
+                           "missing</td></tr>\n");
+            continue;
+        }
+        buf_printf(out, "<td>%d</td><td>%+.1f points</td><td>", c->repeats, c->effect * 100);
+        if (c->has_interval)
+            buf_printf(out, "%+.1f to %+.1f", c->low * 100, c->high * 100);
+        else
+            buf_add_c(out, "underpowered");
+        buf_printf(out, "</td><td>%.4f</td></tr>\n", c->primary ? c->p : c->p_holm);
+    }
+    buf_add_c(out, "</table></div>\n");
+}
+
+static void add_constraints(const struct summary *s, struct buf *out) {
+    buf_add_c(out, "<h2>Constraints and models</h2>\n<div class=\"scroll\"><table><tr>"
+                   "<th>constraint</th><th>kind</th><th>text</th></tr>\n");
+    for (int i = 0; i < s->constraint_count; i++) {
+        buf_add_c(out, "<tr><td>");
+        escape_html_c(out, s->constraints[i]);
+        buf_add_c(out, "</td><td>");
+        escape_html_c(out, s->constraint_kinds[i]);
+        buf_add_c(out, "</td><td>");
+        escape_html_c(out, s->constraint_texts[i]);
+        buf_add_c(out, "</td></tr>\n");
+    }
+    buf_add_c(out, "</table></div>\n<div class=\"scroll\"><table><tr><th>model</th><th>name</th>"
+                   "<th>weights</th><th>numerics</th><th>backend</th><th>SHA-256</th></tr>\n");
+    for (int i = 0; i < s->model_count; i++) {
+        const struct summary_model *m = &s->models[i];
+        const char *const texts[] = {m->id, m->name, m->tensor_types, m->numerics, m->backend};
+        buf_add_c(out, "<tr>");
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+            buf_add_c(out, "<td>");
+            escape_html_c(out, texts[k]);
+            buf_add_c(out, "</td>");
+        }
+        buf_add_c(out, "<td><code>");
+        escape_html_c(out, m->sha256);
+        buf_add_c(out, "</code></td></tr>\n");
+    }
+    buf_add_c(out, "</table></div>\n");
+}
+
+static void add_foot(const struct summary *s, struct buf *out) {
+    buf_add_c(out, "<h2>What this does not show</h2>\n<p>");
+    escape_html_c(out, s->does_not_show);
+    buf_printf(out,
+               "</p>\n<h2>Record</h2>\n<p class=\"soft\">request <code>%s</code><br>plan "
+               "<code>%s</code><br>ledger <code>%s</code></p>\n<p class=\"soft\">`lacuna verify` "
+               "checks the chain and scores every reply again.</p>\n</body></html>\n",
+               s->request_sha256, s->plan_sha256, s->ledger_sha256);
+}
+
+int report_html(const struct record *r, const struct summary *s, struct buf *out, struct err *e) {
+    add_head(s, out);
+    add_counts(s, out);
+    add_verdict(s, out);
+    add_figures(s, out);
+    add_contrasts(s, out);
+    add_constraints(s, out);
+    TRY(html_trials(r, s, out, e));
+    add_foot(s, out);
+    return 0;
+}

@@ -1,0 +1,67 @@
+// junit.xml: one test case per gate or, without gates, per cell and constraint. A case that cannot be
+// decided is skipped, a failed gate is a failure; cells without gates only report their numbers.
+#include "reports/escape.h"
+#include "reports/layout.h"
+
+#include <string.h>
+
+static void add_attribute(struct buf *out, const char *name, struct str value) {
+    buf_printf(out, " %s=\"", name);
+    escape_xml(out, value);
+    buf_add_char(out, '"');
+}
+
+static void add_gate(const struct summary *s, const struct summary_gate *g, struct buf *out) {
+    buf_add_c(out, "  <testcase");
+    add_attribute(out, "classname", str_from(s->experiment));
+    add_attribute(out, "name", str_from(g->id));
+    buf_add_c(out, " time=\"0\">\n");
+    if (g->result != GATE_PASSED) {
+        buf_add_c(out, g->result == GATE_FAILED ? "    <failure" : "    <skipped");
+        add_attribute(out, "message", str_from(g->why));
+        buf_add_c(out, "/>\n");
+    }
+    buf_add_c(out, "    <system-out>");
+    escape_xml(out, str_from(g->text));
+    buf_printf(out, ": %d/%d</system-out>\n  </testcase>\n", g->rate.met, g->rate.n);
+}
+
+static void add_cell(const struct summary *s, const struct summary_table *t,
+                     const struct summary_cell *c, struct buf *out) {
+    struct buf name = {0}, class_name = {0};
+    char interval[32];
+    layout_interval(&c->rate, interval);
+    buf_printf(&class_name, "%s.%s", s->experiment, t->model);
+    buf_printf(&name, "%s at %s@%s, %d tokens", t->constraint, s->places[c->column].placement,
+               s->places[c->column].place, s->lengths[c->length]);
+    buf_add_c(out, "  <testcase");
+    add_attribute(out, "classname", buf_str(&class_name));
+    add_attribute(out, "name", buf_str(&name));
+    buf_printf(out, " time=\"0\">\n    <system-out>met %d/%d, %s%s</system-out>\n  </testcase>\n",
+               c->rate.met, c->rate.n, interval, c->rate.underpowered ? ", underpowered" : "");
+    buf_free(&name);
+    buf_free(&class_name);
+}
+
+int report_junit(const struct record *r, const struct summary *s, struct buf *out, struct err *e) {
+    (void)r;
+    (void)e;
+    int tests = s->gate_count, failures = 0, skipped = 0;
+    for (int i = 0; i < s->gate_count; i++) {
+        failures += s->gates[i].result == GATE_FAILED;
+        skipped += s->gates[i].result == GATE_UNDECIDED;
+    }
+    if (s->gate_count == 0)
+        for (int t = 0; t < s->table_count; t++) tests += s->tables[t].cell_count;
+    buf_add_c(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite");
+    add_attribute(out, "name", str_from(s->experiment));
+    buf_printf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\">\n", tests, failures,
+               skipped);
+    for (int i = 0; i < s->gate_count; i++) add_gate(s, &s->gates[i], out);
+    if (s->gate_count == 0)
+        for (int t = 0; t < s->table_count; t++)
+            for (int i = 0; i < s->tables[t].cell_count; i++)
+                add_cell(s, &s->tables[t], &s->tables[t].cells[i], out);
+    buf_add_c(out, "</testsuite>\n");
+    return 0;
+}

@@ -1,0 +1,139 @@
+// report.md: the summary for a terminal, a pull request or a wiki; no prompts and no replies.
+#include "reports/escape.h"
+#include "reports/layout.h"
+
+#include <string.h>
+
+static void add_counts(const struct summary *s, struct buf *out) {
+    buf_printf(out,
+               "%lld of %lld planned trials done: %lld ok, %lld invalid, %lld error. %d repeats, "
+               "%d samples each.%s\n\n",
+               (long long)s->done, (long long)s->planned, (long long)s->ok, (long long)s->invalid,
+               (long long)s->error, s->repeats, s->samples,
+               s->partial ? " **A partial plan** (cut by --only or --limit)." : "");
+    for (int i = 0; i < s->count_count; i++) {
+        buf_add_c(out, "- ");
+        escape_markdown(out, str_from(s->counts[i].what));
+        buf_printf(
+            out, ": %lld (%.1f %%)%s\n", (long long)s->counts[i].count, s->counts[i].share * 100,
+            s->counts[i].beyond_tolerated ? " **beyond what the experiment tolerates**" : "");
+    }
+    if (s->count_count > 0) buf_add_char(out, '\n');
+    for (int i = 0; i < s->warning_count; i++) {
+        buf_add_c(out, "> Warning: ");
+        escape_markdown(out, str_from(s->warnings[i]));
+        buf_add_c(out, "\n\n");
+    }
+}
+
+static void add_rate(const struct summary_rate *r, struct buf *out) {
+    char fraction[32], interval[32];
+    layout_fraction(r, fraction);
+    layout_interval(r, interval);
+    if (r->n == 0)
+        buf_add_c(out, " - |");
+    else
+        buf_printf(out, " %s (%s)%s |", fraction, interval, r->underpowered ? " *" : "");
+}
+
+static void add_table(const struct summary *s, const struct summary_table *t, const char *placement,
+                      struct buf *out) {
+    int places[LAYOUT_MOST];
+    int count = layout_row_places(s, placement, places, LAYOUT_MOST);
+    buf_add_c(out, "### ");
+    escape_markdown(out, str_from(t->model));
+    buf_add_c(out, ", ");
+    escape_markdown(out, str_from(t->constraint));
+    buf_add_c(out, ", ");
+    escape_markdown(out, str_from(placement));
+    buf_add_c(out, "\n\n| length |");
+    for (int i = 0; i < count; i++) {
+        buf_add_char(out, ' ');
+        escape_markdown(out, str_from(s->places[places[i]].place));
+        buf_add_c(out, " |");
+    }
+    buf_add_c(out, " absent |\n|---:|");
+    for (int i = 0; i <= count; i++) buf_add_c(out, "---|");
+    buf_add_char(out, '\n');
+    for (int l = 0; l < s->length_count; l++) {
+        buf_printf(out, "| %d |", s->lengths[l]);
+        for (int i = 0; i < count; i++) {
+            static const struct summary_rate none;
+            const struct summary_cell *c = layout_cell(t, l, places[i]);
+            add_rate(c == NULL ? &none : &c->rate, out);
+        }
+        add_rate(&t->absent[l], out);
+        buf_add_char(out, '\n');
+    }
+    if (t->brief.n > 0) {
+        buf_add_c(out, "\nShort arm:");
+        add_rate(&t->brief, out);
+        out->n -= 2; // the cell's bar
+    }
+    buf_add_c(out, "\n\n");
+    for (int i = 0; i < t->remark_count; i++) {
+        escape_markdown(out, str_from(t->remarks[i]));
+        buf_add_c(out, "\n\n");
+    }
+}
+
+static void add_contrasts(const struct summary *s, struct buf *out) {
+    if (s->contrast_count == 0) return;
+    buf_add_c(out, "## Contrasts\n\n");
+    for (int i = 0; i < s->contrast_count; i++) {
+        buf_add_c(out, s->contrasts[i].primary ? "- **Primary.** " : "- Exploratory. ");
+        escape_markdown(out, str_from(s->contrasts[i].sentence));
+        buf_add_char(out, '\n');
+    }
+    buf_add_char(out, '\n');
+}
+
+static void add_gates(const struct summary *s, struct buf *out) {
+    if (s->gate_count == 0) return;
+    buf_add_c(out, "## Gates\n\n| gate | asks | met | result | why |\n|---|---|---|---|---|\n");
+    for (int i = 0; i < s->gate_count; i++) {
+        const struct summary_gate *g = &s->gates[i];
+        buf_add_c(out, "| ");
+        escape_markdown(out, str_from(g->id));
+        buf_add_c(out, " | ");
+        escape_markdown(out, str_from(g->text));
+        buf_printf(out, " | %d/%d | %s | ", g->rate.met, g->rate.n, layout_gate_word(g->result));
+        escape_markdown(out, str_from(g->why));
+        buf_add_c(out, " |\n");
+    }
+    buf_add_char(out, '\n');
+}
+
+int report_markdown(const struct record *r, const struct summary *s, struct buf *out,
+                    struct err *e) {
+    (void)r;
+    (void)e;
+    buf_add_c(out, "# lacuna: ");
+    escape_markdown(out, str_from(s->experiment));
+    buf_add_c(out, "\n\n");
+    add_counts(s, out);
+    const char *rows[LAYOUT_MOST];
+    int row_count = layout_rows(s, rows, LAYOUT_MOST);
+    buf_add_c(out, "## Met, by length and depth\n\nmet / all ok trials (95 % interval); \\* fewer "
+                   "than 10 repeats: underpowered.\n\n");
+    for (int t = 0; t < s->table_count; t++)
+        for (int i = 0; i < row_count; i++)
+            if (layout_has_row(s, &s->tables[t], rows[i]))
+                add_table(s, &s->tables[t], rows[i], out);
+    add_contrasts(s, out);
+    add_gates(s, out);
+    buf_add_c(out, "## Models\n\n");
+    for (int i = 0; i < s->model_count; i++) {
+        buf_add_c(out, "- ");
+        escape_markdown(out, str_from(s->models[i].id));
+        buf_add_c(out, ": ");
+        escape_markdown(out, str_from(s->models[i].name));
+        buf_printf(out, ", %s on %s, SHA-256 `%s`\n", s->models[i].numerics, s->models[i].backend,
+                   s->models[i].sha256);
+    }
+    buf_add_c(out, "\n## What this does not show\n\n");
+    escape_markdown(out, str_from(s->does_not_show));
+    buf_printf(out, "\n\nrequest `%s`\nplan `%s`\nledger `%s`\n", s->request_sha256, s->plan_sha256,
+               s->ledger_sha256);
+    return 0;
+}

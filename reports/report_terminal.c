@@ -1,0 +1,80 @@
+// The small table that `lacuna run` ends with: length x place, met / n and interval.
+#include "reports/layout.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define COLUMN_WIDTH 22
+
+static void add_padded(struct buf *out, const char *text, size_t width) {
+    size_t columns = 0; // bytes that start a character
+    for (const char *p = text; *p != '\0'; p++) columns += ((unsigned char)*p & 0xC0) != 0x80;
+    buf_add_c(out, text);
+    for (; columns < width; columns++) buf_add_char(out, ' ');
+}
+
+static void add_rate(struct buf *out, const struct summary_rate *r) {
+    char text[96] = "-";
+    if (r->n > 0)
+        snprintf(text, sizeof text, "%d/%d [%.0f-%.0f]%s", r->met, r->n, r->low * 100,
+                 r->high * 100, r->underpowered ? "*" : "");
+    add_padded(out, text, COLUMN_WIDTH);
+}
+
+static bool any_underpowered(const struct summary_table *t) {
+    for (int i = 0; i < t->cell_count; i++)
+        if (t->cells[i].rate.underpowered) return true;
+    return false;
+}
+
+static void add_row_table(const struct summary *s, const struct summary_table *t,
+                          const char *placement, struct buf *out) {
+    int places[LAYOUT_MOST];
+    int count = layout_row_places(s, placement, places, LAYOUT_MOST);
+    buf_printf(out, "\n%s · %s · %s (%s moves)\n", t->model, t->constraint, placement,
+               s->places[places[0]].moved);
+    add_padded(out, "  length", 10);
+    for (int i = 0; i < count; i++) add_padded(out, s->places[places[i]].place, COLUMN_WIDTH);
+    add_padded(out, "absent", COLUMN_WIDTH);
+    buf_add_char(out, '\n');
+    for (int l = 0; l < s->length_count; l++) {
+        char length[16];
+        snprintf(length, sizeof length, "  %d", s->lengths[l]);
+        add_padded(out, length, 10);
+        for (int i = 0; i < count; i++) {
+            static const struct summary_rate none;
+            const struct summary_cell *cell = layout_cell(t, l, places[i]);
+            add_rate(out, cell == NULL ? &none : &cell->rate);
+        }
+        add_rate(out, &t->absent[l]);
+        while (out->n > 0 && out->p[out->n - 1] == ' ') out->n--;
+        buf_add_char(out, '\n');
+    }
+    if (t->brief.n > 0)
+        buf_printf(out, "  short arm: %d/%d [%.0f-%.0f]\n", t->brief.met, t->brief.n,
+                   t->brief.low * 100, t->brief.high * 100);
+}
+
+void report_terminal(const struct summary *s, struct buf *out) {
+    const char *rows[LAYOUT_MOST];
+    int row_count = layout_rows(s, rows, LAYOUT_MOST);
+    bool marked = false;
+    for (int t = 0; t < s->table_count; t++) {
+        const struct summary_table *table = &s->tables[t];
+        for (int r = 0; r < row_count; r++)
+            if (layout_has_row(s, table, rows[r])) add_row_table(s, table, rows[r], out);
+        marked |= any_underpowered(table);
+        for (int i = 0; i < table->remark_count; i++) buf_printf(out, "  %s\n", table->remarks[i]);
+    }
+    buf_add_c(out, "\nmet / trials [95 % interval, per cent]");
+    buf_add_c(out, marked ? "; * underpowered: fewer than 10 repeats\n" : "\n");
+    for (int i = 0; i < s->contrast_count && s->contrasts[i].primary; i++)
+        buf_printf(out, "%s\n", s->contrasts[i].sentence);
+    for (int i = 0; i < s->gate_count; i++)
+        buf_printf(out, "gate %s: %s (%s)\n", s->gates[i].id, layout_gate_word(s->gates[i].result),
+                   s->gates[i].why);
+    for (int i = 0; i < s->warning_count; i++) buf_printf(out, "warning: %s\n", s->warnings[i]);
+    buf_printf(out, "%lld of %lld trials: %lld ok, %lld invalid, %lld error%s\n",
+               (long long)s->done, (long long)s->planned, (long long)s->ok, (long long)s->invalid,
+               (long long)s->error, s->partial ? " (a partial plan)" : "");
+}
