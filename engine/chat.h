@@ -1,5 +1,5 @@
-// Chat templates. A template is known by the identity (SHA-256) of its text in the model file, or by
-// name from the experiment; templates are not interpreted. ChatML, Llama 3, and plain.
+// Chat templates. A template is known by the identity (SHA-256) of its text in the model file, or
+// by name from the experiment; templates are not interpreted. ChatML, Llama 3, and plain.
 #ifndef LACUNA_ENGINE_CHAT_H
 #define LACUNA_ENGINE_CHAT_H
 
@@ -22,8 +22,8 @@ int chat_render(const struct chat_template *t, const struct tokenizer *tokenizer
                 const struct provider_message *messages, size_t count, struct arena *a,
                 struct provider_piece **pieces, size_t *piece_count, struct err *e);
 
-// Ids of pieces: between control tokens neighbouring text is tokenized as one run; control spellings
-// count only inside control pieces.
+// Ids of pieces: between control tokens neighbouring text is tokenized as one run; control
+// spellings count only inside control pieces.
 int chat_tokenize(const struct tokenizer *tokenizer, const struct provider_piece *pieces,
                   size_t count, struct token_list *out, struct err *e);
 

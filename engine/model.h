@@ -44,9 +44,9 @@ struct model {
     char template_sha256[HASH_HEX_SIZE];  // of the chat template's text; of nothing when absent
 };
 
-// Opens and checks a file: every expected tensor present exactly once with its shape and a supported
-// type, none left over unnoticed, every required key there. Unsupported architectures, types and
-// rope scalings are refused by name. Lives in the arena; model_close unmaps.
+// Opens and checks a file: every expected tensor present exactly once with its shape and a
+// supported type, none left over unnoticed, every required key there. Unsupported architectures,
+// types and rope scalings are refused by name. Lives in the arena; model_close unmaps.
 int model_open(const char *path, struct arena *a, struct model **out, struct err *e);
 void model_close(struct model *m);
 

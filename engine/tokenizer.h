@@ -1,8 +1,9 @@
 // Byte-level BPE (Sennrich et al. 2016; GPT-2's byte alphabet) from the fields of a GGUF file.
 //
-// A pre-tokenizer splits the text (PCRE2 patterns, one per named rule); merges run inside a piece in
-// near-linear time whatever its length. A file whose pre-tokenizer is unknown or absent is refused by
-// name, never guessed. Bytes that are not UTF-8 are tokenized byte by byte and come back unchanged.
+// A pre-tokenizer splits the text (PCRE2 patterns, one per named rule); merges run inside a piece
+// in near-linear time whatever its length. A file whose pre-tokenizer is unknown or absent is
+// refused by name, never guessed. Bytes that are not UTF-8 are tokenized byte by byte and come back
+// unchanged.
 #ifndef LACUNA_ENGINE_TOKENIZER_H
 #define LACUNA_ENGINE_TOKENIZER_H
 

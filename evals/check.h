@@ -1,5 +1,5 @@
-// Checks and verdicts (DESIGN sections 4.6, 4.7 and 7). Patterns are PCRE2 with UTF and JIT, match and
-// depth limits set; a check that errs is `unscored(check:<code>)`, never silence.
+// Checks and verdicts (DESIGN sections 4.6, 4.7 and 7). Patterns are PCRE2 with UTF and JIT, match
+// and depth limits set; a check that errs is `unscored(check:<code>)`, never silence.
 #ifndef LACUNA_EVALS_CHECK_H
 #define LACUNA_EVALS_CHECK_H
 
@@ -9,15 +9,16 @@
 #define CHECK_MATCH_LIMIT 1000000
 #define CHECK_DEPTH_LIMIT 100000
 
-// The checks of one constraint with its variables filled in. Compiled patterns are cached by text in
-// the set, so that repeats with equal patterns compile once.
+// The checks of one constraint with its variables filled in. Compiled patterns are cached by text
+// in the set, so that repeats with equal patterns compile once.
 struct check_set;
 struct check;
 
 struct check_set *check_set_open(void);
 void check_set_close(struct check_set *s);
 
-// Compiles; a pattern that cannot compile is ERR_CONFIG naming the constraint, the key and the offset.
+// Compiles; a pattern that cannot compile is ERR_CONFIG naming the constraint, the key and the
+// offset.
 int check_prepare(struct check_set *s, const struct experiment_constraint *c,
                   const struct variable *vars, int var_count, const struct check **out,
                   struct err *e);
@@ -33,8 +34,9 @@ struct reply {
 void check_judge(const struct check *c, const struct reply *reply, struct arena *a,
                  struct record_verdict *out);
 
-// The examples of the constraint prove its checks: every `met` example gives met, every `not` example
-// does not, every `violated` example gives violated; an empty reply is not met. ERR_CONFIG otherwise.
+// The examples of the constraint prove its checks: every `met` example gives met, every `not`
+// example does not, every `violated` example gives violated; an empty reply is not met. ERR_CONFIG
+// otherwise.
 int check_prove(const struct check *c, const struct experiment_constraint *constraint,
                 const struct variable *vars, int var_count, struct err *e);
 

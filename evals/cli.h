@@ -1,5 +1,5 @@
-// The command line: one file cli_<verb>.c a verb, dispatched by cli.c. Only these files may exit, read
-// the environment or print to stdout.
+// The command line: one file cli_<verb>.c a verb, dispatched by cli.c. Only these files may exit,
+// read the environment or print to stdout.
 #ifndef LACUNA_EVALS_CLI_H
 #define LACUNA_EVALS_CLI_H
 

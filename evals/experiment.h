@@ -1,8 +1,8 @@
 // The experiment file (DESIGN section 9) as data. Loaded once, immutable, in the run arena.
 //
-// One table of fields (evals/experiment_fields.c) drives parsing, validation, resolved.json, the JSON
-// schema and `lacuna new`. All errors of a file come in one go, each "FILE:LINE:COLUMN: path: what is
-// wrong, what is expected" on a line of its own.
+// One table of fields (evals/experiment_fields.c) drives parsing, validation, resolved.json, the
+// JSON schema and `lacuna new`. All errors of a file come in one go, each "FILE:LINE:COLUMN: path:
+// what is wrong, what is expected" on a line of its own.
 #ifndef LACUNA_EVALS_EXPERIMENT_H
 #define LACUNA_EVALS_EXPERIMENT_H
 
@@ -23,8 +23,8 @@ struct place {
     enum place_anchor anchor;
     int32_t depth; // PLACE_AT_DEPTH only
 };
-// "start", "middle", "end", "25%", "12.5%", "in_system", "before_filler", "after_filler": the spelling
-// used in keys, tables and reports.
+// "start", "middle", "end", "25%", "12.5%", "in_system", "before_filler", "after_filler": the
+// spelling used in keys, tables and reports.
 void place_text(struct place p, char out[24]);
 
 struct experiment_model {
@@ -162,9 +162,9 @@ struct experiment {
     // from --only and --limit; part of resolved.json, and the plan is then partial
     struct str *only; // "field=value" each
     int only_count;
-    int64_t limit; // -1: none
-    json_t *
-        resolved; // all defaults and overrides filled in; owned by the arena's owner (experiment_close)
+    int64_t limit;    // -1: none
+    json_t *resolved; // all defaults and overrides filled in; owned by the arena's owner
+                      // (experiment_close)
 };
 
 struct experiment_overrides {
@@ -177,13 +177,15 @@ struct experiment_overrides {
 // Loads and validates. On failure e->text holds every error of the file, one a line (ERR_CONFIG).
 int experiment_load(const char *path, const struct experiment_overrides *overrides, struct arena *a,
                     struct experiment **out, struct err *e);
-// The same from resolved.json's text and the record's folder of origin, for a resumed run or `score`.
+// The same from resolved.json's text and the record's folder of origin, for a resumed run or
+// `score`.
 int experiment_from_json(json_t *resolved, const char *path, const char *folder, struct arena *a,
                          struct experiment **out, struct err *e);
 void experiment_close(struct experiment *x); // drops `resolved`
 
 // SHA-256 of what the outcome depends on, without paths (DESIGN section 6, "the request"):
-// resolved.json with each path replaced by the SHA-256 of the file's content, then numerics and backend class.
+// resolved.json with each path replaced by the SHA-256 of the file's content, then numerics and
+// backend class.
 int experiment_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE], struct err *e);
 // Parts of the identity: checks (constraints' patterns) and analysis (gates, primary, tolerate).
 void experiment_checks_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE]);

@@ -1,7 +1,8 @@
-// The plan: every trial of an experiment with its exact prompt, complete before the first model call.
+// The plan: every trial of an experiment with its exact prompt, complete before the first model
+// call.
 //
-// Plan order is execution order (DESIGN section 2): models in file order, then token ids, then the key
-// field by field, numbers as numbers. Filler, variables and sampling streams are drawn from
+// Plan order is execution order (DESIGN section 2): models in file order, then token ids, then the
+// key field by field, numbers as numbers. Filler, variables and sampling streams are drawn from
 // (experiment seed, repeat or case, stream name) alone, so that adding a length, a placement or a
 // repeat changes no other trial.
 #ifndef LACUNA_EVALS_PLAN_H
@@ -21,9 +22,10 @@ struct plan {
     bool partial;
 };
 
-// Providers are opened (plan_only will do), one a model in file order. With `w` fillers, prompts and
-// plan lines are written to the record as well; NULL plans only. Whatever DESIGN section 4 calls an
-// error of `plan` fails here with ERR_CONFIG, naming constraint, length, placement and remedy.
+// Providers are opened (plan_only will do), one a model in file order. With `w` fillers, prompts
+// and plan lines are written to the record as well; NULL plans only. Whatever DESIGN section 4
+// calls an error of `plan` fails here with ERR_CONFIG, naming constraint, length, placement and
+// remedy.
 int plan_make(const struct experiment *x, struct provider *const *providers,
               struct record_writer *w, struct arena *a, struct plan *out, struct err *e);
 

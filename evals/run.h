@@ -21,7 +21,8 @@ struct run_result {
     int64_t done, planned;
 };
 
-// Runs or resumes. Ctrl-C (run_interrupt from a signal handler) ends it cleanly with interrupted set.
+// Runs or resumes. Ctrl-C (run_interrupt from a signal handler) ends it cleanly with interrupted
+// set.
 int run_experiment(const struct experiment *x, const struct run_options *options, struct arena *a,
                    struct run_result *out, struct err *e);
 void run_interrupt(void);

@@ -5,8 +5,8 @@
 #include "evals/experiment.h"
 #include "reports/summary.h"
 
-// `x` comes from the record's resolved.json (experiment_from_json), so nothing outside the record is
-// read. Everything in `out` lives in the arena.
+// `x` comes from the record's resolved.json (experiment_from_json), so nothing outside the record
+// is read. Everything in `out` lives in the arena.
 int summarize(const struct record *r, const struct experiment *x, struct arena *a,
               struct summary *out, struct err *e);
 

@@ -38,7 +38,8 @@ const struct tensor_format *tensor_format_of(uint32_t type);
 // or "type 77".  `scratch` holds the text in the last case.
 const char *tensor_type_name(uint32_t type, char scratch[24]);
 
-// n elements (a multiple of the block) from src to dst. Subnormal and non-finite values pass through.
+// n elements (a multiple of the block) from src to dst. Subnormal and non-finite values pass
+// through.
 void tensor_dequantize(enum tensor_type type, const void *src, size_t n, float *dst);
 
 #endif

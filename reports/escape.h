@@ -5,17 +5,18 @@
 
 #include "engine/base/str.h"
 
-// HTML and XML text and quoted attributes: & < > " ' become entities, ill-formed bytes U+FFFD, control
-// characters their pictures (U+2400 block) but line break and tab, bidirectional controls their names
-// in brackets, so that a text cannot disguise its neighbours.
+// HTML and XML text and quoted attributes: & < > " ' become entities, ill-formed bytes U+FFFD,
+// control characters their pictures (U+2400 block) but line break and tab, bidirectional controls
+// their names in brackets, so that a text cannot disguise its neighbours.
 void escape_html(struct buf *out, struct str s);
 void escape_html_c(struct buf *out, const char *s);
 
 // XML 1.0 text and attributes (JUnit): as HTML; line breaks and tabs are kept by reference.
 void escape_xml(struct buf *out, struct str s);
 
-// A CSV field of text (RFC 4180), quoted where needed. A text that a spreadsheet would run as a formula
-// (it begins with = + - @, tab or carriage return) gets an apostrophe before it; NUL is left out.
+// A CSV field of text (RFC 4180), quoted where needed. A text that a spreadsheet would run as a
+// formula (it begins with = + - @, tab or carriage return) gets an apostrophe before it; NUL is
+// left out.
 void escape_csv(struct buf *out, struct str s);
 
 // Text in a Markdown table cell or paragraph: one line, all of Markdown's own characters escaped.

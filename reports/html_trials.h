@@ -1,12 +1,12 @@
-// The part of the HTML report that shows each trial: its prompt with the constraints marked, and its
-// reply with the verdicts.
+// The part of the HTML report that shows each trial: its prompt with the constraints marked, and
+// its reply with the verdicts.
 #ifndef LACUNA_REPORTS_HTML_TRIALS_H
 #define LACUNA_REPORTS_HTML_TRIALS_H
 
 #include "reports/summary.h"
 
-// Beyond this many bytes of prompts only the surroundings of each constraint are shown, and the page
-// says so; `lacuna prompt RUN KEY` has the rest.
+// Beyond this many bytes of prompts only the surroundings of each constraint are shown, and the
+// page says so; `lacuna prompt RUN KEY` has the rest.
 #define HTML_PROMPT_BYTES_MOST (6u << 20)
 #define HTML_TRIALS_MOST 5000
 

@@ -1,8 +1,8 @@
 // The record of a run (DESIGN section 6, RECORD.md): writing, reading, verifying the chain.
 //
-// Only this module and engine/base/file know what a run folder looks like. Writing happens in a fixed
-// order: folder, experiment and resolved files, fillers and prompts, plan (hashed), identity, then the
-// ledger, one synced line a trial. Every write, sync and rename passes a fail point.
+// Only this module and engine/base/file know what a run folder looks like. Writing happens in a
+// fixed order: folder, experiment and resolved files, fillers and prompts, plan (hashed), identity,
+// then the ledger, one synced line a trial. Every write, sync and rename passes a fail point.
 #ifndef LACUNA_REPORTS_RECORD_H
 #define LACUNA_REPORTS_RECORD_H
 
@@ -102,7 +102,8 @@ enum record_state { RECORD_NEW, RECORD_PLANNING, RECORD_RUNNING, RECORD_COMPLETE
 // Takes the folder: creates it exclusively, or opens an existing run of the same request. Foreign
 // folders (no record, or another request) are refused with ERR_RECORD. Holds the lock until closed.
 // *state: NEW or PLANNING (a run killed before its plan was hashed: planning starts over), RUNNING
-// (plan and prompts are to be read, nothing regenerated), COMPLETE (every planned trial has an outcome).
+// (plan and prompts are to be read, nothing regenerated), COMPLETE (every planned trial has an
+// outcome).
 int record_writer_open(const struct record_header *header, const char *request_sha256,
                        struct record_writer **out, enum record_state *state, struct err *e);
 void record_writer_close(struct record_writer *w); // NULL is allowed
@@ -113,8 +114,8 @@ int record_put_filler(struct record_writer *w, struct str text, char sha256[HASH
 int record_put_prompt(struct record_writer *w, const struct record_part *parts, size_t count,
                       char sha256[HASH_HEX_SIZE], struct err *e);
 int record_put_plan(struct record_writer *w, const struct record_trial *t, struct err *e);
-// Ends planning: syncs inputs and plan, returns the plan's hash; then identity.json and manifest.json
-// are written, which starts the ledger.
+// Ends planning: syncs inputs and plan, returns the plan's hash; then identity.json and
+// manifest.json are written, which starts the ledger.
 int record_plan_done(struct record_writer *w, char plan_sha256[HASH_HEX_SIZE], struct err *e);
 int record_begin(struct record_writer *w, const json_t *identity, const json_t *manifest,
                  struct err *e);
@@ -123,8 +124,8 @@ int record_begin(struct record_writer *w, const json_t *identity, const json_t *
 int record_resume(struct record_writer *w, const json_t *identity, const json_t *manifest,
                   struct err *e);
 
-// Appends an outcome when it is the next one in plan order, else parks it, synced, in pending/ until
-// its turn; then appends everything that has become next. Returns after the sync.
+// Appends an outcome when it is the next one in plan order, else parks it, synced, in pending/
+// until its turn; then appends everything that has become next. Returns after the sync.
 int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
                        const json_t *timing, struct err *e);
 // The trials that still need a first attempt or, with `errors`, a retry; ascending.
@@ -134,8 +135,9 @@ int record_note_session(struct record_writer *w, const char *event, const char *
                         struct err *e);
 
 // ---- reading ----
-// Everything of a run in memory: plan, the outcome that counts for each trial (highest attempt), and
-// identity. Damage is refused with file and line; a torn last ledger line is reported as missing.
+// Everything of a run in memory: plan, the outcome that counts for each trial (highest attempt),
+// and identity. Damage is refused with file and line; a torn last ledger line is reported as
+// missing.
 struct record {
     const char *folder;
     json_t *identity, *manifest, *resolved;
@@ -158,8 +160,8 @@ int record_get_prompt(const struct record *r, const char *prompt_sha256, struct 
 // False for a copy of a record that was published without its inputs/.
 bool record_has_prompts(const struct record *r);
 
-// Chain, plan coverage, inputs: everything of `lacuna verify` but re-scoring. Findings are appended to
-// `findings`, one a line; *sound says whether there were none.
+// Chain, plan coverage, inputs: everything of `lacuna verify` but re-scoring. Findings are appended
+// to `findings`, one a line; *sound says whether there were none.
 int record_verify(const char *folder, struct buf *findings, bool *sound, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
-// junit.xml: one test case per gate or, without gates, per cell and constraint. A case that cannot be
-// decided is skipped, a failed gate is a failure; cells without gates only report their numbers.
+// junit.xml: one test case per gate or, without gates, per cell and constraint. A case that cannot
+// be decided is skipped, a failed gate is a failure; cells without gates only report their numbers.
 #include "reports/escape.h"
 #include "reports/layout.h"
 

@@ -5,7 +5,8 @@
 
 #include "reports/record.h"
 
-// A rate with its interval (Wilson, or clustered by repeat). `n` counts trials, `repeats` the draws.
+// A rate with its interval (Wilson, or clustered by repeat). `n` counts trials, `repeats` the
+// draws.
 struct summary_rate {
     int n, met, repeats;
     double rate, low, high; // 0..1; meaningless when n == 0

@@ -67,7 +67,8 @@ void *arena_alloc(struct arena *a, size_t bytes) {
     while (b != NULL && b->capacity - b->used < need) b = b->next;
     if (b == NULL) {
         b = block_create(a->name, need > BLOCK_BYTES ? need : BLOCK_BYTES);
-        // Behind the current block: what follows it is empty since the last reset, and stays usable.
+        // Behind the current block: what follows it is empty since the last reset, and stays
+        // usable.
         if (a->current == NULL) {
             b->next = a->first;
             a->first = b;
@@ -76,7 +77,8 @@ void *arena_alloc(struct arena *a, size_t bytes) {
             a->current->next = b;
         }
     }
-    // A large block that is full at once does not become current, so the rest of the old one is used.
+    // A large block that is full at once does not become current, so the rest of the old one is
+    // used.
     if (a->current == NULL || need <= BLOCK_BYTES / 4 || b == a->current) a->current = b;
     void *p = b->data + b->used;
     b->used += need;

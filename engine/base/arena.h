@@ -1,4 +1,5 @@
-// Arenas: memory with a named lifetime (run, model, trial). Everything in an arena is freed at once.
+// Arenas: memory with a named lifetime (run, model, trial). Everything in an arena is freed at
+// once.
 //
 // An arena never returns NULL: the small objects it is for do not fail on a machine that can run a
 // model, and when they do the process ends with a message (abort). Buffers whose size comes from a

@@ -1,8 +1,8 @@
 // Files: whole reads, memory maps, durable writes, locks. All messages name the path.
 //
 // Every write, sync, rename, link and unlink of this module passes a numbered *fail point*, so that
-// tests can stop the program at each of them (file_fail_at). Nothing else of the program writes to a
-// run folder.
+// tests can stop the program at each of them (file_fail_at). Nothing else of the program writes to
+// a run folder.
 #ifndef LACUNA_ENGINE_BASE_FILE_H
 #define LACUNA_ENGINE_BASE_FILE_H
 

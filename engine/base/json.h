@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-// Parses one document; duplicate keys are an error. `where` (path, or path and line) is for messages.
-// On success the caller owns *out (json_decref).
+// Parses one document; duplicate keys are an error. `where` (path, or path and line) is for
+// messages. On success the caller owns *out (json_decref).
 int json_parse(struct str text, const char *where, json_t **out, struct err *e);
 int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err *e);
 
@@ -17,7 +17,8 @@ int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err 
 void json_compact(const json_t *value, struct buf *out);
 void json_pretty(const json_t *value, struct buf *out);
 
-// Typed reads of required keys; a missing key or other type is ERR_INPUT naming `where` and the key.
+// Typed reads of required keys; a missing key or other type is ERR_INPUT naming `where` and the
+// key.
 int json_need_string(const json_t *o, const char *key, const char *where, const char **out,
                      struct err *e);
 int json_need_integer(const json_t *o, const char *key, const char *where, int64_t *out,

@@ -8,7 +8,8 @@
 enum log_level { LOG_QUIET, LOG_NORMAL, LOG_VERBOSE };
 void log_set_level(enum log_level level);
 
-// "lacuna: text" and a line break, in one write; a progress bar on the terminal is redrawn below it.
+// "lacuna: text" and a line break, in one write; a progress bar on the terminal is redrawn below
+// it.
 __attribute__((format(printf, 1, 2))) void log_info(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void log_warn(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void log_detail(const char *format, ...); // LOG_VERBOSE only

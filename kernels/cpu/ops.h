@@ -70,8 +70,9 @@ struct cpu_attention {
     size_t page_offset; // bytes from a page's start to this layer's K panels; V follows K
 };
 
-// Bytes of one layer's K (or V) in one page: K is [G][512/16][E/2][16][2], V is [G][Ep/16][256][16][2]
-// bf16 (f32: [G][512/16][E][16] and [G][Ep/16][512][16] float), with Ep = E rounded up to 16.
+// Bytes of one layer's K (or V) in one page: K is [G][512/16][E/2][16][2], V is
+// [G][Ep/16][256][16][2] bf16 (f32: [G][512/16][E][16] and [G][Ep/16][512][16] float), with Ep = E
+// rounded up to 16.
 size_t cpu_kv_bytes(enum cpu_numerics numerics, uint32_t G, uint32_t E);
 
 struct cpu_ops {
@@ -91,8 +92,8 @@ struct cpu_ops {
     void (*rmsnorm)(const struct cpu_pool *pool, const float *x, uint32_t R, uint32_t D,
                     const float *weight, float epsilon, void *out, uint32_t ldout);
 
-    // out[r][h][i] = operand(rotated x[r*ldx + h*E + i]); the first `rotary` elements of each head are
-    // rotated, the rest pass. cos_sin[r][rotary/2][2] are the angles of row r.
+    // out[r][h][i] = operand(rotated x[r*ldx + h*E + i]); the first `rotary` elements of each head
+    // are rotated, the rest pass. cos_sin[r][rotary/2][2] are the angles of row r.
     void (*rope)(const struct cpu_pool *pool, const float *x, uint32_t ldx, uint32_t R,
                  uint32_t heads, uint32_t E, uint32_t rotary, enum cpu_pairing pairing,
                  const float *cos_sin, void *out, uint32_t ldout);

@@ -13,8 +13,8 @@
 #include "engine/base/err.h"
 #include "engine/base/str.h"
 
-// A fresh folder below the system's temporary folder; removed with all it holds at exit. Static text
-// that stays valid to the end of the program.
+// A fresh folder below the system's temporary folder; removed with all it holds at exit. Static
+// text that stays valid to the end of the program.
 const char *test_folder(void);
 
 // PATH of a committed file below tests/, in the arena.
