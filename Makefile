@@ -1,0 +1,38 @@
+# What a person types. The build itself is CMake's (CMakePresets.json).
+#   make demo     a real model, the three-constraint sweep, a report
+#   make check    build and pass the tests (no model download)
+
+.PHONY: demo check bench format lint install
+
+demo:
+	.ci/packages run
+	cmake --preset demo >/dev/null
+	cmake --build --preset demo
+	.ci/model
+	build/demo/lacuna run configs/three-constraints.yaml
+
+check:
+	.ci/packages develop
+	cmake --preset release >/dev/null
+	cmake --build --preset release
+	ctest --preset release
+
+bench:
+	.ci/packages run
+	cmake --preset demo >/dev/null
+	cmake --build --preset demo
+	.ci/model
+	build/demo/lacuna bench models/SmolLM2-135M-Instruct.Q4_1.gguf
+
+format:
+	clang-format -i $$(git ls-files '*.[ch]')
+
+lint:
+	clang-format --dry-run --Werror $$(git ls-files '*.[ch]')
+	cmake --preset clang >/dev/null
+	cmake --build --preset clang
+
+install:
+	cmake --preset demo >/dev/null
+	cmake --build --preset demo
+	cmake --install build/demo
