@@ -45,6 +45,7 @@ struct gguf_value {
     uint64_t count;
     const uint8_t *data;
     const struct str *strings;
+    struct str raw; // type and value as they stand in the file, for hashing
 };
 
 struct gguf_tensor {
@@ -66,6 +67,8 @@ struct gguf {
     size_t value_count;
     struct gguf_tensor *tensors;
     size_t tensor_count;
+    const struct gguf_value **by_key; // the two tables sorted by name
+    const struct gguf_tensor **by_name;
 };
 
 int gguf_open(const char *path, struct arena *a, struct gguf **out, struct err *e);
@@ -73,6 +76,8 @@ void gguf_close(struct gguf *g); // unmaps; the arena keeps the tables
 
 const struct gguf_value *gguf_find(const struct gguf *g, const char *key); // NULL when absent
 const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *name);
+
+const char *gguf_type_name(enum gguf_value_type type); // "u32"
 
 // Typed reads. `need` fails when the key is absent or of another type, naming file, key and type;
 // `get` leaves *out as it was when absent.
