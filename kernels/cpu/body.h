@@ -1,0 +1,130 @@
+// What the bodies of all op tables share. A table is one source file (ops_c.c, ops_avx2.c, ...)
+// that defines
+//   BODY_F32     1 for the numerics `f32`, else 0
+//   BODY_EXPAND  1 when its tile takes bf16 rows expanded to fp32, else 0
+//   TILE_ROWS    most rows of one register block
+// its lanes and `tile` (below), and then includes the bodies. Equal sources under IEEE arithmetic
+// give equal bits; only `tile` is written per instruction set.
+#ifndef LACUNA_KERNELS_CPU_BODY_H
+#define LACUNA_KERNELS_CPU_BODY_H
+
+#include "kernels/cpu/env.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/shape.h"
+
+#include <assert.h>
+#include <omp.h>
+#include <string.h>
+
+#if BODY_F32
+#define OPERAND float
+#else
+#define OPERAND uint16_t
+#endif
+
+// Elements of a row as `tile` reads it.
+#if BODY_F32 || BODY_EXPAND
+#define ELEMENT float
+#else
+#define ELEMENT uint16_t
+#endif
+
+// c[r][0 .. 16 panels) = chain of row r of `a` with each output of the panels, from +0. `depth` is
+// the inner size in elements, even for bf16-1. Panel p starts at b + p * panel_elements. 1 <= rows
+// <= TILE_ROWS.
+static void tile(const ELEMENT *a, size_t lda, uint32_t rows, const OPERAND *b,
+                 size_t panel_elements, uint32_t panels, uint32_t depth, float *c, size_t ldc);
+
+// Lanes rounded to an operand's precision, still fp32.
+static inline struct lanes operand_round(struct lanes x) {
+#if BODY_F32
+    return x;
+#else
+    return lanes_round_bf16(x);
+#endif
+}
+
+static inline void operand_store(OPERAND *out, struct lanes x) {
+#if BODY_F32
+    lanes_store(out, x);
+#else
+    lanes_store_bf16(out, lanes_round_bf16(x));
+#endif
+}
+
+static inline void operand_store_n(OPERAND *out, struct lanes x, size_t n) {
+#if BODY_F32
+    lanes_store_n(out, x, n);
+#else
+    lanes_store_bf16_n(out, lanes_round_bf16(x), n);
+#endif
+}
+
+// The pad of an odd row: rows are taken in pairs.
+static inline void operand_pad(OPERAND *row, uint32_t n) {
+    if (n % 2 != 0) row[n] = 0;
+}
+
+static inline bool operand_finite(OPERAND x) {
+#if BODY_F32
+    return (num_bits(x) & 0x7f800000u) != 0x7f800000u;
+#else
+    return (x & 0x7f80u) != 0x7f80u;
+#endif
+}
+
+static inline OPERAND operand_of(float x) {
+#if BODY_F32
+    return x;
+#else
+    return num_bf16(x);
+#endif
+}
+
+// Rounded lanes as elements of a row for `tile`.
+static inline void element_store(ELEMENT *out, struct lanes x) {
+#if BODY_F32 || BODY_EXPAND
+    lanes_store(out, x);
+#else
+    lanes_store_bf16(out, x);
+#endif
+}
+
+static inline float element_value(ELEMENT x) {
+#if BODY_F32 || BODY_EXPAND
+    return x;
+#else
+    return num_from_bf16(x);
+#endif
+}
+
+// n operands as elements. Reads n operands, writes n elements.
+static inline void element_copy(ELEMENT *out, const OPERAND *row, uint32_t n) {
+#if BODY_EXPAND
+    uint32_t i = 0;
+    for (; i + NUM_LANES <= n; i += NUM_LANES) lanes_store(out + i, lanes_load_bf16(row + i));
+    for (; i < n; i++) out[i] = num_from_bf16(row[i]);
+#else
+    memcpy(out, row, n * sizeof *row);
+#endif
+}
+
+static inline float operand_value(OPERAND x) {
+#if BODY_F32
+    return x;
+#else
+    return num_from_bf16(x);
+#endif
+}
+
+static inline uint8_t *pool_slice(const struct cpu_pool *pool) {
+    return (uint8_t *)pool->scratch + (size_t)omp_get_thread_num() * pool->slice_bytes;
+}
+
+// Threads for a call of this much work (multiply-adds or the like): waking one costs microseconds.
+static inline int pool_threads(const struct cpu_pool *pool, uint64_t work) {
+    uint64_t useful = work / SHAPE_THREAD_WORK + 1;
+    return useful < (uint64_t)pool->threads ? (int)useful : pool->threads;
+}
+
+#endif

@@ -1,0 +1,31 @@
+// Block sizes and layouts that the op tables share. Sizes decide speed and scratch, never bits.
+#ifndef LACUNA_KERNELS_CPU_SHAPE_H
+#define LACUNA_KERNELS_CPU_SHAPE_H
+
+#include "kernels/cpu/ops.h"
+
+#define SHAPE_TILE_ROWS_MAX 12          // of all tables' TILE_ROWS
+#define SHAPE_GROUP_PANELS 8            // panels between two visits of a row block
+#define SHAPE_CHUNK_ROWS 96             // rows of one thread's piece of a matrix product
+#define SHAPE_CHUNK_BYTES (512u * 1024) // of panels in such a piece: half of a small L2
+#define SHAPE_QUERY_ROWS 48             // (token, head) rows that attend together
+#define SHAPE_THREAD_WORK 32768         // multiply-adds worth a thread
+
+static inline size_t shape_operand_bytes(enum cpu_numerics numerics) {
+    return numerics == CPU_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+// Inner size of a panel in elements.
+static inline uint32_t shape_depth(enum cpu_numerics numerics, uint32_t K) {
+    return numerics == CPU_F32 ? K : (K + 1) / 2 * 2;
+}
+
+static inline uint32_t shape_panels(uint32_t N) {
+    return (N + CPU_PANEL - 1) / CPU_PANEL;
+}
+
+static inline size_t shape_aligned(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+#endif
