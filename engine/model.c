@@ -192,8 +192,8 @@ struct binding {
     struct err *e;
 };
 
-// Finds a tensor by name with the shape [rows][row] (rows 0: a vector). *out is NULL when it is absent
-// and not required.
+// Finds a tensor by name with the shape [rows][row] (rows 0: a vector). *out is NULL when it is
+// absent and not required.
 static int bind(struct binding *b, const char *name, uint64_t row, uint64_t rows, bool required,
                 const struct gguf_tensor **out) {
     const struct gguf *g = b->m->file;

@@ -2,8 +2,8 @@
 // reduction and order of steps. A change of any bit here raises the numerics id.
 //
 // The scalar forms below are the definition. kernels/cpu/lanes.h has the same steps on 16 lanes and
-// must give the same bits (tests/kernels/test_numerics.c). All hold under round to nearest even with
-// subnormals flushed (kernels/cpu/env.h) and without contraction: only `fmaf` fuses.
+// must give the same bits (tests/kernels/test_numerics.c). All hold under round to nearest even
+// with subnormals flushed (kernels/cpu/env.h) and without contraction: only `fmaf` fuses.
 #ifndef LACUNA_KERNELS_NUMERICS_H
 #define LACUNA_KERNELS_NUMERICS_H
 

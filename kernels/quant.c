@@ -126,8 +126,8 @@ static void block_q5_1(const uint8_t *b, float *y) {
     }
 }
 
-// Q4_K and Q5_K pack eight 6-bit scales and eight 6-bit minima in 12 bytes: bytes 0..3 and 4..7 hold
-// the first four of each, their two top bits and bytes 8..11 the last four.
+// Q4_K and Q5_K pack eight 6-bit scales and eight 6-bit minima in 12 bytes: bytes 0..3 and 4..7
+// hold the first four of each, their two top bits and bytes 8..11 the last four.
 static void unpack_scales(const uint8_t *s, uint8_t scale[8], uint8_t minimum[8]) {
     for (int j = 0; j < 4; j++) {
         scale[j] = s[j] & 63;
@@ -154,7 +154,8 @@ static void block_q4_k(const uint8_t *b, float *y) {
     }
 }
 
-// As Q4_K with 32 bytes of fifth bits behind the scales: bit j of byte i belongs to element 32 j + i.
+// As Q4_K with 32 bytes of fifth bits behind the scales: bit j of byte i belongs to element 32 j +
+// i.
 static void block_q5_k(const uint8_t *b, float *y) {
     float d = load_half(b), dmin = load_half(b + 2);
     const uint8_t *high = b + 16;
@@ -173,9 +174,10 @@ static void block_q5_k(const uint8_t *b, float *y) {
     }
 }
 
-// 128 bytes of low nibbles, 64 bytes of upper bit pairs, 16 x i8 scales (one for 16 elements), d f16:
-// (d scale) (q - 32). Each half of 128 elements has 64 nibble bytes and 32 bytes of pairs; quarter c
-// of it takes nibble byte 32 (c mod 2) + i, its high nibble when c >= 2, and bit pair c of byte i.
+// 128 bytes of low nibbles, 64 bytes of upper bit pairs, 16 x i8 scales (one for 16 elements), d
+// f16: (d scale) (q - 32). Each half of 128 elements has 64 nibble bytes and 32 bytes of pairs;
+// quarter c of it takes nibble byte 32 (c mod 2) + i, its high nibble when c >= 2, and bit pair c
+// of byte i.
 static void block_q6_k(const uint8_t *b, float *y) {
     float d = load_half(b + 208);
     for (int half = 0; half < 2; half++) {

@@ -1,8 +1,8 @@
 // Attention over KV pages, and writing to them. Included by each table.
 //
 // A unit of work is up to SHAPE_QUERY_ROWS rows (token, head) of one span that share a KV head. It
-// walks the absolute blocks of 512 keys from left to right; every row keeps its own M, l, O, so what
-// else is in the unit, the span or the call changes no bits.
+// walks the absolute blocks of 512 keys from left to right; every row keeps its own M, l, O, so
+// what else is in the unit, the span or the call changes no bits.
 #include "kernels/cpu/body.h"
 
 #define KV_NUMERICS (BODY_F32 ? CPU_F32 : CPU_BF16_1)
@@ -116,7 +116,8 @@ static inline bool attention_weights(const struct attention_call *c, float *row,
     return finite;
 }
 
-// O_c of all rows of a unit: p times V over the keys [lo, hi) of the block, without the final + (+0).
+// O_c of all rows of a unit: p times V over the keys [lo, hi) of the block, without the final +
+// (+0).
 static inline void attention_values(const struct attention_call *c, const struct attention_slice *s,
                                     uint32_t rows, const OPERAND *v, uint32_t lo, uint32_t hi) {
     const ELEMENT *p = (const ELEMENT *)s->s;
@@ -198,8 +199,8 @@ static inline uint32_t attention_block(const struct attention_call *c,
     return bad;
 }
 
-// Rows [row, row + rows) of (token, head in the group), token-major, of KV head g of a span. Returns
-// the row of the call whose score is not finite, or UINT32_MAX.
+// Rows [row, row + rows) of (token, head in the group), token-major, of KV head g of a span.
+// Returns the row of the call whose score is not finite, or UINT32_MAX.
 ENV_WORK uint32_t attention_unit(const struct attention_call *c, const struct attention_slice *s,
                                  const struct cpu_span *span, uint32_t g, uint32_t row,
                                  uint32_t rows) {

@@ -1,4 +1,5 @@
-// Matrix products: packing, unpacking of stored weights, the walk over tiles. Included by each table.
+// Matrix products: packing, unpacking of stored weights, the walk over tiles. Included by each
+// table.
 #include "kernels/cpu/body.h"
 
 #define MATMUL_NUMERICS (BODY_F32 ? CPU_F32 : CPU_BF16_1)

@@ -40,13 +40,15 @@ void gguf_writer_bytes(const struct gguf_writer *w, struct buf *out); // the who
 void gguf_writer_save(const struct gguf_writer *w, const char *path); // fails the test on error
 void test_write_file(const char *path, struct str bytes);             // likewise
 
-// n values (a multiple of the block) in the given format: tensor_dequantize's inverse up to rounding.
+// n values (a multiple of the block) in the given format: tensor_dequantize's inverse up to
+// rounding.
 void tensor_quantize(enum tensor_type type, const float *src, size_t n, struct buf *out);
 
-// Fields that are 0 take the default in brackets. Weights are random, never zero, of a size that keeps
-// activations near 1. Tokens: 0 <|endoftext|>, 1 <|im_start|>, 2 <|im_end|> (control), 3..258 the
-// bytes, then merges. The template is plain ChatML. `type` applies to the matrices and the embedding;
-// norms and biases are F32. Block formats need D, F and H x E to be multiples of the block.
+// Fields that are 0 take the default in brackets. Weights are random, never zero, of a size that
+// keeps activations near 1. Tokens: 0 <|endoftext|>, 1 <|im_start|>, 2 <|im_end|> (control), 3..258
+// the bytes, then merges. The template is plain ChatML. `type` applies to the matrices and the
+// embedding; norms and biases are F32. Block formats need D, F and H x E to be multiples of the
+// block.
 struct tiny_model_options {
     uint32_t L, D, H, G, E, F, V; // [2, 64, 4, 2, D/H, 128, 320]; V >= 259
     uint32_t context;             // [4096]

@@ -39,8 +39,8 @@ static struct tiny_model_options with_defaults(const struct tiny_model_options *
     return o;
 }
 
-// GPT-2's byte alphabet: printable Latin-1 bytes stand for themselves, the others for the code points
-// from 256 on, in order.
+// GPT-2's byte alphabet: printable Latin-1 bytes stand for themselves, the others for the code
+// points from 256 on, in order.
 static size_t spell_byte(int byte, char out[4]) {
     int next = 256;
     for (int b = 0; b <= byte; b++) {
@@ -51,27 +51,29 @@ static size_t spell_byte(int byte, char out[4]) {
     return 0;
 }
 
-// Merges in rank order: a space and a letter, then pairs of frequent letters, then the two together.
-// 26 + 144 + 144 of them; what V leaves over are unused tokens.
-static bool spell_merge(size_t index, char *left, char *right) {
+#define SPELL_BYTES 16
+
+// Merges in rank order: a space and a letter, then pairs of frequent letters, then the two
+// together. 26 + 144 + 144 of them; what V leaves over are unused tokens.
+static bool spell_merge(size_t index, char left[SPELL_BYTES], char right[SPELL_BYTES]) {
     static const char frequent[] = "etaoinshrdlu";
     char space[4] = {0};
     space[spell_byte(' ', space)] = 0;
     left[0] = right[0] = 0;
     if (index < 26) {
-        sprintf(left, "%s", space);
-        sprintf(right, "%c", (char)('a' + index));
+        snprintf(left, SPELL_BYTES, "%s", space);
+        snprintf(right, SPELL_BYTES, "%c", (char)('a' + index));
         return true;
     }
     index -= 26;
     char first = frequent[index / 12 % 12], second = frequent[index % 12];
     if (index < 144)
-        sprintf(left, "%c", first);
+        snprintf(left, SPELL_BYTES, "%c", first);
     else if (index < 288)
-        sprintf(left, "%s%c", space, first);
+        snprintf(left, SPELL_BYTES, "%s%c", space, first);
     else
         return false;
-    sprintf(right, "%c", second);
+    snprintf(right, SPELL_BYTES, "%c", second);
     return true;
 }
 
@@ -90,7 +92,7 @@ void tiny_tokenizer_write(struct gguf_writer *w, const struct tiny_model_options
         types[n] = TYPE_NORMAL;
     }
     for (size_t i = 0; n < o.V; i++, n++) {
-        char left[16], right[16];
+        char left[SPELL_BYTES], right[SPELL_BYTES];
         bool merge = spell_merge(i, left, right);
         tokens[n] = str_from(merge ? arena_printf(a, "%s%s", left, right)
                                    : arena_printf(a, "<|unused_%zu|>", i));
