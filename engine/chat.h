@@ -1,5 +1,10 @@
 // Chat templates. A template is known by the identity (SHA-256) of its text in the model file, or
-// by name from the experiment; templates are not interpreted. ChatML, Llama 3, and plain.
+// by name from the experiment; templates are not interpreted. The names:
+//   chatml    turns between <|im_start|> and <|im_end|>
+//   smollm2   chatml with SmolLM2's own system message when the first message is not a system one
+//   qwen2     likewise with Qwen2's
+//   llama3    Llama 3's headers; the start token first; white space around each text is dropped
+//   plain     no roles and no control tokens: the texts joined by blank lines
 #ifndef LACUNA_ENGINE_CHAT_H
 #define LACUNA_ENGINE_CHAT_H
 

@@ -26,10 +26,16 @@ int tokenizer_open(const struct gguf *g, const char *pre, struct arena *a, struc
 void tokenizer_close(struct tokenizer *t); // compiled patterns
 
 // Appends the ids of `text`. With `control`, spellings of control tokens become those tokens
-// (longest match first); without, they are text. No start token is added. Safe to call from several
-// threads with one tokenizer.
+// (leftmost, then longest match first); without, they are text. User-defined tokens are found in
+// both. No start token is added. Safe to call from several threads with one tokenizer. Fails, and
+// appends nothing, for a byte that the vocabulary has no token for: nothing is dropped silently.
 int tokenizer_encode(const struct tokenizer *t, struct str text, bool control,
                      struct token_list *out, struct err *e);
+
+// The leftmost control token spelled in `text` at or behind `from`, the longest one there: its bytes
+// [*begin, *end) and id. False when there is none.
+bool tokenizer_find_control(const struct tokenizer *t, struct str text, size_t from, size_t *begin,
+                            size_t *end, int32_t *id);
 
 // The bytes of one id (control tokens: their spelling); empty for an id outside the vocabulary.
 struct str tokenizer_bytes(const struct tokenizer *t, int32_t id);
