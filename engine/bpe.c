@@ -94,8 +94,8 @@ static void merge_short(const struct bpe *b, int32_t *ids, size_t *count) {
 
 // A long piece: symbols in a linked list over their positions, candidate pairs in a binary heap by
 // (rank, position). A pair that changes is not removed from the heap: its entry is out of date when
-// the rank noted for that position has become another one. A symbol only grows, so one position never
-// sees the same pair, hence the same rank, twice.
+// the rank noted for that position has become another one. A symbol only grows, so one position
+// never sees the same pair, hence the same rank, twice.
 struct long_piece {
     uint64_t *heap; // rank << 32 | position
     size_t heap_count;

@@ -1,6 +1,6 @@
 // Byte-pair merging (Sennrich, Haddow and Birch, "Neural machine translation of rare words with
-// subword units", ACL 2016): within one piece, the adjacent pair with the lowest rank is joined, the
-// leftmost on ties, until no listed pair is left. Time is n log n in the length of the piece.
+// subword units", ACL 2016): within one piece, the adjacent pair with the lowest rank is joined,
+// the leftmost on ties, until no listed pair is left. Time is n log n in the length of the piece.
 #ifndef LACUNA_ENGINE_BPE_H
 #define LACUNA_ENGINE_BPE_H
 

@@ -105,8 +105,8 @@ const char *chat_name(const struct chat_template *t) {
     return t->name;
 }
 
-// White space as Python's str.strip sees it, which the reference renders with: Unicode's White_Space
-// and the four information separators.
+// White space as Python's str.strip sees it, which the reference renders with: Unicode's
+// White_Space and the four information separators.
 static bool is_space(uint32_t c) {
     return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 ||
            c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
@@ -212,8 +212,8 @@ int chat_render(const struct chat_template *t, const struct tokenizer *tokenizer
     TRY(tokens_check(t, tokenizer, e));
     struct pieces p = {.capacity = 3 * count + 5};
     p.items = arena_array(a, p.capacity, sizeof *p.items);
-    // Most templates that write no start token themselves begin with the role's; some files name that
-    // very token as their start token.
+    // Most templates that write no start token themselves begin with the role's; some files name
+    // that very token as their start token.
     struct str bos = tokenizer_bytes(tokenizer, tokenizer_bos(tokenizer));
     bool begins_so = t->open != NULL && bos.n > 0 && str_starts(str_from(t->open), bos);
     if (t->writes_bos || (tokenizer_adds_bos(tokenizer) && !begins_so)) {

@@ -46,7 +46,7 @@ static void token_list_reserve(struct token_list *l, size_t extra) {
     l->capacity = capacity;
 }
 
-// Opening ------------------------------------------------------------------------------------------
+// Opening -----------------------------------------------------------------------------------------
 
 // One line of the merges: two parts with a space between them, both and their join being tokens.
 static int merge_add(struct tokenizer *t, struct str line, uint32_t index, struct buf *work,
@@ -198,7 +198,7 @@ void tokenizer_close(struct tokenizer *t) {
     t->pretokenizer = NULL;
 }
 
-// Encoding -----------------------------------------------------------------------------------------
+// Encoding ----------------------------------------------------------------------------------------
 
 // What one call works with; its threads share nothing but the tokenizer.
 struct encoder {
@@ -263,7 +263,8 @@ static int text_encode(struct encoder *c, struct str text, struct err *e) {
     return 0;
 }
 
-// User-defined tokens are part of the text's own vocabulary (runs of spaces, say): found everywhere.
+// User-defined tokens are part of the text's own vocabulary (runs of spaces, say): found
+// everywhere.
 static int prose_encode(struct encoder *c, struct str text, struct err *e) {
     size_t at = 0, begin, end;
     int32_t id;
@@ -298,7 +299,7 @@ int tokenizer_encode(const struct tokenizer *t, struct str text, bool control,
     return rc;
 }
 
-// Reading ------------------------------------------------------------------------------------------
+// Reading -----------------------------------------------------------------------------------------
 
 static bool id_known(const struct tokenizer *t, int32_t id) {
     return id >= 0 && (uint32_t)id < t->vocabulary.count;

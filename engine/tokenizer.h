@@ -32,8 +32,8 @@ void tokenizer_close(struct tokenizer *t); // compiled patterns
 int tokenizer_encode(const struct tokenizer *t, struct str text, bool control,
                      struct token_list *out, struct err *e);
 
-// The leftmost control token spelled in `text` at or behind `from`, the longest one there: its bytes
-// [*begin, *end) and id. False when there is none.
+// The leftmost control token spelled in `text` at or behind `from`, the longest one there: its
+// bytes [*begin, *end) and id. False when there is none.
 bool tokenizer_find_control(const struct tokenizer *t, struct str text, size_t from, size_t *begin,
                             size_t *end, int32_t *id);
 

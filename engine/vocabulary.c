@@ -10,8 +10,8 @@
 // Spellings are compared at every place of a text, so their length bounds the time of that.
 #define SPELLING_BYTES_MAX 256
 
-// GPT-2's alphabet: the printable characters of Latin-1 stand for their own byte, the other 68 bytes
-// are, in order, the code points from U+0100.
+// GPT-2's alphabet: the printable characters of Latin-1 stand for their own byte, the other 68
+// bytes are, in order, the code points from U+0100.
 static bool alphabet_is_printable(uint32_t c) {
     return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF);
 }

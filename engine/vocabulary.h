@@ -1,11 +1,11 @@
-// The vocabulary of a byte-level BPE tokenizer: the tokens of a GGUF file as bytes, checked, and the
-// three ways in which a token is looked up.
+// The vocabulary of a byte-level BPE tokenizer: the tokens of a GGUF file as bytes, checked, and
+// the three ways in which a token is looked up.
 //
-// Normal tokens are spelled in GPT-2's byte alphabet (each byte a printable character) and are found
-// by their bytes. Control and user-defined tokens are spelled as they are and are found inside texts.
-// Types: 1 normal and 6 byte are text; 2 unknown and 3 control are control; 4 is user-defined; 5
-// unused is never produced. When several tokens of one kind have the same text, the last one counts,
-// as it does in llama.cpp.
+// Normal tokens are spelled in GPT-2's byte alphabet (each byte a printable character) and are
+// found by their bytes. Control and user-defined tokens are spelled as they are and are found
+// inside texts. Types: 1 normal and 6 byte are text; 2 unknown and 3 control are control; 4 is
+// user-defined; 5 unused is never produced. When several tokens of one kind have the same text, the
+// last one counts, as it does in llama.cpp.
 #ifndef LACUNA_ENGINE_VOCABULARY_H
 #define LACUNA_ENGINE_VOCABULARY_H
 

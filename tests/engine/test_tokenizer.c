@@ -85,7 +85,8 @@ static void *long_runs(void *context) {
     return context;
 }
 
-// Recursion in proportion to the input would end a small stack. The sanitizers' own frames are larger.
+// Recursion in proportion to the input would end a small stack. The sanitizers' own frames are
+// larger.
 #ifdef __SANITIZE_ADDRESS__
 #define SMALL_STACK (1024 * 1024)
 #else
