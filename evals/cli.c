@@ -20,6 +20,12 @@ static int run_later(int argc, char **argv) {
 }
 
 const struct cli_verb cli_verbs[] = {
+    {"tokenize", "MODEL", "text to token ids and back, line by line",
+     "Reads one JSON string a line from stdin and writes one JSON array of ids a line; with\n"
+     "--decode it is the other way round. Bytes that are not UTF-8 are written as\n"
+     "{\"text_base64\": ...}, which the first direction reads too. Without --bos and --special\n"
+     "there is no start token, and spellings of control tokens are plain text.",
+     cli_tokenize},
     {"compare", "BASELINE RUN", "paired comparison and gates (not available yet)", NULL, run_later},
     {"baseline", "RUN", "a small file to commit (not available yet)", NULL, run_later},
     {"merge", "RUN...", "one record out of shards (not available yet)", NULL, run_later},
