@@ -1,3 +1,4 @@
+#include "engine/base/file.h"
 #include "engine/base/rng.h"
 #include "kernels/quant.h"
 #include "tests/support/gguf_writer.h"
@@ -40,6 +41,33 @@ static void test_round_trip(void **state) {
     free(y);
 }
 
+// Blocks of random bits whose values an independent program computed (tests/oracle/make_golden.py),
+// checked there against the format authors' own package. Equal to the bit.
+static void test_golden_blocks(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    for (size_t t = 0; t < TYPES; t++) {
+        const struct tensor_format *f = tensor_format_of(types[t].type);
+        const char *path = arena_printf(a, "kernels/golden/%s", f->name);
+        struct str blocks, values;
+        struct err e = {0};
+        ASSERT_OK(
+            file_read(test_data(a, arena_printf(a, "%s.blocks", path)), 1 << 20, a, &blocks, &e),
+            e);
+        ASSERT_OK(
+            file_read(test_data(a, arena_printf(a, "%s.values", path)), 1 << 20, a, &values, &e),
+            e);
+        size_t n = values.n / sizeof(float);
+        assert_true(n >= 32 && blocks.n == n / f->block * f->block_bytes);
+        float *y = arena_array(a, n, sizeof *y);
+        tensor_dequantize(f->type, blocks.p, n, y);
+        for (size_t i = 0; i < n; i++)
+            if (memcmp(&y[i], values.p + i * sizeof *y, sizeof *y) != 0)
+                fail_msg("%s: element %zu is %a", f->name, i, (double)y[i]);
+    }
+    arena_destroy(a);
+}
+
 // Every half, against the definition by ldexp.
 static void test_every_half(void **state) {
     (void)state;
@@ -77,6 +105,7 @@ static void test_names(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_golden_blocks),
         cmocka_unit_test(test_every_half),
         cmocka_unit_test(test_names),
     };
