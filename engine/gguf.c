@@ -13,8 +13,8 @@
 #define MAX_TENSOR_NAME_BYTES 255
 
 #define HEADER_BYTES 24     // magic, version, two counts
-#define MIN_KEY_BYTES 14    // length, one character, type, one byte of value
-#define MIN_TENSOR_BYTES 33 // length, one character, dimensions, one of them, type, offset
+#define MIN_KEY_BYTES 8     // the length of its name
+#define MIN_TENSOR_BYTES 24 // lengths, type and offset
 
 // Where the parser stands, and what it is reading, for messages.
 struct reader {
@@ -429,9 +429,9 @@ static int read_counts(struct reader *r) {
         FAIL(r->e, ERR_MODEL,
              "%s: the file is cut off or damaged: its header claims %" PRIu64
              " keys of at least %d "
-             "bytes and %" PRIu64 " tensors of at least %d bytes, but %zu bytes follow; fetch the "
-             "file again",
-             r->g->path, keys, MIN_KEY_BYTES, tensors, MIN_TENSOR_BYTES, left);
+             "bytes and %" PRIu64 " tensors of at least %d bytes, but %zu are left of the "
+             "file's %zu; fetch the file again",
+             r->g->path, keys, MIN_KEY_BYTES, tensors, MIN_TENSOR_BYTES, left, r->bytes);
     if (keys > MAX_KEYS || tensors > MAX_TENSORS)
         FAIL(r->e, ERR_MODEL,
              "%s: the header claims %" PRIu64 " keys and %" PRIu64
