@@ -133,14 +133,13 @@ static int read_heads(const struct gguf *g, struct model_config *c, struct err *
     if (c->G == 0 || c->H % c->G != 0)
         FAIL(e, ERR_MODEL, "%s: %u query heads cannot share %u key/value heads evenly", g->path,
              c->H, c->G);
-    c->E = c->D / c->H;
+    c->E = value_length = c->D / c->H;
     TRY(gguf_get_u32(g, "llama.attention.key_length", &c->E, &present, e));
     if (!present && c->D % c->H != 0)
         FAIL(e, ERR_MODEL,
              "%s: llama.embedding_length %u is not a multiple of the %u heads, and "
              "llama.attention.key_length is missing",
              g->path, c->D, c->H);
-    value_length = c->E;
     TRY(gguf_get_u32(g, "llama.attention.value_length", &value_length, &present, e));
     if (c->E < 2 || c->E % 2 != 0 || value_length != c->E)
         FAIL(e, ERR_MODEL,

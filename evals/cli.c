@@ -26,6 +26,11 @@ const struct cli_verb cli_verbs[] = {
      "{\"text_base64\": ...}, which the first direction reads too. Without --bos and --special\n"
      "there is no start token, and spellings of control tokens are plain text.",
      cli_tokenize},
+    {"model", "FILE", "what is in a model file; KV bytes a token; memory at a length",
+     "Prints the shape, the identity (SHA-256 of the file, its tokenizer and its chat template), "
+     "the\n"
+     "tensor types, the rotation, and a table of memory in bytes.",
+     cli_model},
     {"compare", "BASELINE RUN", "paired comparison and gates (not available yet)", NULL, run_later},
     {"baseline", "RUN", "a small file to commit (not available yet)", NULL, run_later},
     {"merge", "RUN...", "one record out of shards (not available yet)", NULL, run_later},
