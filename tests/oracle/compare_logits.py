@@ -65,4 +65,5 @@ if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     reference = np.load(sys.argv[1], mmap_mode="r")
-    (compare_scores if sys.argv[2].endswith((".json", ".jsonl")) else compare_dump)(reference, sys.argv[2])
+    compare = compare_scores if sys.argv[2].endswith((".json", ".jsonl")) else compare_dump
+    compare(reference, sys.argv[2])

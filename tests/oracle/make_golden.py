@@ -1,9 +1,9 @@
 """Makes the golden files of tests/engine/golden and tests/kernels/golden, always the same bytes.
 
-Small random Llama models in every tensor type and several head layouts, written by a GGUF writer of
-its own; the logits of a fixed id sequence by reference.py in float64 (stored as float32); and for each
-tensor type some blocks of random bits with the values that they stand for. The blocks' own values are
-checked against the `gguf` package bit for bit.
+Small random Llama models in every tensor type and several head layouts, written by a GGUF writer
+of its own; the logits of a fixed id sequence by reference.py in float64 (stored as float32); and
+for each tensor type some blocks of random bits with the values that they stand for. The blocks' own
+values are checked against the `gguf` package bit for bit.
 
   make_golden.py TESTS_FOLDER
 """
@@ -187,17 +187,19 @@ def make_models(folder):
 
 
 def make_blocks(folder):
-    """TYPE.blocks: raw bytes; TYPE.values: the float32 they stand for. Scales of every kind of half."""
+    """TYPE.blocks: raw bytes; TYPE.values: the float32 they stand for. All kinds of scales occur."""
     os.makedirs(folder, exist_ok=True)
     scales = np.array([1.0, -0.37, 6e-8, -3.1e-5, 0.0, -0.0, 65504.0, 0.0123], np.float16)
     for kind, (number, block, size) in TYPES.items():
         rng = np.random.default_rng(number)
-        if block == 1:
+        if kind == "F16":
             data = rng.integers(0, 256, 64 * size, np.uint8)
-            data = random_blocks(rng, kind, 64, 3.0) if kind != "F16" else data
+        elif block == 1:
+            data = random_blocks(rng, kind, 64, 3.0)
         else:
             data = rng.integers(0, 256, (len(scales), size), np.uint8)
-            at = {"Q6_K": [208]}.get(kind, [0, 2] if kind in ("Q4_1", "Q5_1", "Q4_K", "Q5_K") else [0])
+            two = kind in ("Q4_1", "Q5_1", "Q4_K", "Q5_K")
+            at = [208] if kind == "Q6_K" else [0, 2] if two else [0]
             for i, column in enumerate(at):
                 data[:, column : column + 2] = half_bytes(np.roll(scales, 3 * i))
         data = data.reshape(-1)

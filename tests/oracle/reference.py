@@ -1,7 +1,7 @@
 """Double-precision reference of the llama architecture, from the published formulas.
 
-Independent of the C program: its own GGUF reader, its own dequantization from the description of the
-block formats, and the forward pass in float64 with numpy. What it computes:
+Independent of the C program: its own GGUF reader, its own dequantization from the description of
+the block formats, and the forward pass in float64 with numpy. What it computes:
 
   h_0      = embedding[id]
   a        = RMSNorm(h) (Zhang & Sennrich 2019), weights and epsilon of the file
@@ -14,9 +14,8 @@ block formats, and the forward pass in float64 with numpy. What it computes:
 
 A weight is the float32 value that its format stands for; everything behind it is float64.
 
-  reference.py check MODEL                   own dequantization against the `gguf` package, bit for bit
-  reference.py logits MODEL IDS.json OUT.npy
-                                             logits [positions, V] of one or more sequences
+  reference.py check MODEL...                 own dequantization against the `gguf` package's
+  reference.py logits MODEL IDS.json OUT.npy  logits [positions, V] of one or more sequences
 """
 
 import json
@@ -39,7 +38,7 @@ BLOCKS = {  # type number: (name, elements of a block, bytes of a block)
     14: ("Q6_K", 256, 210),
     30: ("BF16", 1, 2),
 }
-SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd"))
 
 
 class Model:
@@ -149,7 +148,8 @@ def dequantize(kind, data):
         return d[:, :, None] * q.astype(f) - m[:, :, None]
     assert name == "Q6_K"
     low = _nibbles(b[:, :128].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
-    pairs = b[:, 128:192].reshape(-1, 2, 1, 32) >> (2 * np.arange(4, dtype=np.uint8))[None, None, :, None]
+    shift = 2 * np.arange(4, dtype=np.uint8)[None, None, :, None]
+    pairs = b[:, 128:192].reshape(-1, 2, 1, 32) >> shift
     q = (low | (pairs & 3) << 4).astype(f) - f(32)
     scale = _half(b[:, 208:]) * b[:, 192:208].view(np.int8).astype(f)
     return scale[:, :, None] * q.reshape(-1, 16, 16)
