@@ -187,7 +187,7 @@ def make_models(folder):
 
 
 def make_blocks(folder):
-    """TYPE.blocks: raw bytes; TYPE.values: the float32 they stand for. All kinds of scales occur."""
+    """TYPE.blocks: raw bytes; TYPE.values: the float32 they stand for; all kinds of scales."""
     os.makedirs(folder, exist_ok=True)
     scales = np.array([1.0, -0.37, 6e-8, -3.1e-5, 0.0, -0.0, 65504.0, 0.0123], np.float16)
     for kind, (number, block, size) in TYPES.items():
