@@ -6,8 +6,10 @@
 #include <string.h>
 
 static const struct cpu_ops *const tables[] = {
-    &cpu_ops_c,
-    &cpu_ops_c_f32,
+    &cpu_ops_c,        &cpu_ops_c_f32,
+#if defined(__x86_64__)
+    &cpu_ops_avx2_f32, &cpu_ops_avx2,  &cpu_ops_avx512f, &cpu_ops_avx512_bf16,
+#endif
 };
 
 const struct cpu_ops *const *cpu_ops_all(int *count) {
