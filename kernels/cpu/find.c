@@ -1,40 +1,78 @@
-// Which op tables there are, and which of them this processor may use.
+// Which op tables there are, and which of them this processor may use; sizes that do not depend on
+// the table.
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/shape.h"
 #include "kernels/cpu/tables.h"
 
 #include <string.h>
 
+// Fastest last among those of one numerics; the first of each is the plain C table.
 static const struct cpu_ops *const tables[] = {
-    &cpu_ops_c,        &cpu_ops_c_f32,
+    &cpu_ops_c_f32,
 #if defined(__x86_64__)
-    &cpu_ops_avx2_f32, &cpu_ops_avx2,  &cpu_ops_avx512f, &cpu_ops_avx512_bf16,
+    &cpu_ops_avx2_f32,
+#endif
+    &cpu_ops_c,
+#if defined(__x86_64__)
+    &cpu_ops_avx2,     &cpu_ops_avx512f, &cpu_ops_avx512_bf16,
 #endif
 };
+enum { TABLES = sizeof tables / sizeof *tables };
 
 const struct cpu_ops *const *cpu_ops_all(int *count) {
-    *count = (int)(sizeof tables / sizeof *tables);
+    *count = TABLES;
     return tables;
 }
 
-const struct cpu_ops *cpu_ops_find(enum cpu_numerics numerics, const char *name, const char **why) {
-    const struct cpu_ops *best = NULL;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        if (tables[i]->numerics != numerics) continue;
-        if (name == NULL || strcmp(tables[i]->name, name) == 0) best = tables[i];
+// NULL when the processor and the operating system can run the table, else what is missing.
+static const char *processor_lacks(const struct cpu_ops *table) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    if (table == &cpu_ops_avx2 || table == &cpu_ops_avx2_f32)
+        return avx2 ? NULL : "the processor has no AVX2 and FMA";
+    if (table == &cpu_ops_avx512f || table == &cpu_ops_avx512_bf16) {
+        if (!avx2 || !avx512) return "the processor has no AVX-512 F, BW, VL and DQ";
+        if (table == &cpu_ops_avx512_bf16 && !__builtin_cpu_supports("avx512bf16"))
+            return "the processor has no AVX512_BF16";
     }
-    if (best == NULL && why != NULL) *why = "there is no such table for these numerics";
-    return best;
+#else
+    (void)table;
+#endif
+    return NULL;
 }
 
+static const char *table_refused(const struct cpu_ops *table) {
+    const struct cpu_ops *c = table->numerics == CPU_F32 ? &cpu_ops_c_f32 : &cpu_ops_c;
+    const char *why = processor_lacks(table);
+    if (why == NULL && table != c) why = cpu_probe(table, c);
+    return why;
+}
+
+const struct cpu_ops *cpu_ops_find(enum cpu_numerics numerics, const char *name, const char **why) {
+    const char *reason = "there is no op table of this name for these numerics";
+    for (int i = TABLES - 1; i >= 0; i--) {
+        if (tables[i]->numerics != numerics) continue;
+        if (name != NULL && strcmp(tables[i]->name, name) != 0) continue;
+        reason = table_refused(tables[i]);
+        if (reason == NULL) return tables[i];
+    }
+    if (why != NULL) *why = reason;
+    return NULL;
+}
+
+// K needs G * E * 512 operands, V the same with E rounded up to whole panels; both get V's room.
 size_t cpu_kv_bytes(enum cpu_numerics numerics, uint32_t G, uint32_t E) {
     size_t Ep = (size_t)shape_panels(E) * CPU_PANEL;
     return G * Ep * CPU_PAGE * shape_operand_bytes(numerics);
 }
 
+// The sums that matmul_slice_of and attention_slice_of lay out, for the tables' largest blocks.
 size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, uint32_t N,
                        uint32_t H, uint32_t G, uint32_t E) {
-    (void)rows; // blocks of rows have a fixed size
+    (void)rows; // rows, outputs and heads are taken in blocks of fixed sizes
     (void)N;
     (void)H;
     (void)G;

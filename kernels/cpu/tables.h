@@ -1,4 +1,4 @@
-// The op tables that are compiled in; kernels/cpu/find.c chooses among them.
+// The op tables that are compiled in, and what kernels/cpu/find.c asks before it hands one out.
 #ifndef LACUNA_KERNELS_CPU_TABLES_H
 #define LACUNA_KERNELS_CPU_TABLES_H
 
@@ -8,5 +8,9 @@ extern const struct cpu_ops cpu_ops_c, cpu_ops_c_f32;
 #if defined(__x86_64__)
 extern const struct cpu_ops cpu_ops_avx2, cpu_ops_avx2_f32, cpu_ops_avx512f, cpu_ops_avx512_bf16;
 #endif
+
+// Runs both tables on the same random inputs, subnormal and huge ones among them. NULL when all
+// results are equal bit for bit, else what differs. The processor must be able to run both.
+const char *cpu_probe(const struct cpu_ops *table, const struct cpu_ops *c);
 
 #endif
