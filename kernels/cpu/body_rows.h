@@ -53,26 +53,47 @@ static void rmsnorm(const struct cpu_pool *pool, const float *x, uint32_t R, uin
     }
 }
 
-// a' = a cos - b sin, b' = b cos + a sin, each product rounded.
-static inline void rope_pair(float a, float b, const float *cs, OPERAND *a_out, OPERAND *b_out) {
-    float ac = a * cs[0], bs = b * cs[1], bc = b * cs[0], as = a * cs[1];
-    *a_out = operand_of(ac - bs);
-    *b_out = operand_of(bc + as);
+// Pairs (2i, 2i+1): x cos + swapped x (-sin, sin), which is a cos - b sin and b cos + a sin with
+// each product rounded. On lanes and not as a plain loop because gcc 12 fuses that one into an
+// addsub with fma, -ffp-contract=off or not.
+static inline void rope_neighbours(const float *x, const float *cos_sin, uint32_t rotary,
+                                   OPERAND *out) {
+    for (uint32_t i = 0; i < rotary; i += NUM_LANES) {
+        uint32_t n = rotary - i < NUM_LANES ? rotary - i : NUM_LANES;
+        struct lanes v = lanes_load_n(x + i, n), angle = lanes_load_n(cos_sin + i, n);
+        struct lanes straight = lanes_mul(v, lanes_even(angle));
+        struct lanes crossed = lanes_mul(lanes_swapped(v), lanes_alternate(lanes_odd(angle)));
+        operand_store_n(out + i, lanes_add(straight, crossed), n);
+    }
+}
+
+// Pairs (i, i + rotary/2).
+static inline void rope_halves(const float *x, const float *cos_sin, uint32_t rotary,
+                               OPERAND *out) {
+    uint32_t half = rotary / 2;
+    for (uint32_t i = 0; i < half; i += NUM_LANES) {
+        uint32_t n = half - i < NUM_LANES ? half - i : NUM_LANES;
+        float cosine[NUM_LANES] = {0}, sine[NUM_LANES] = {0};
+        for (uint32_t j = 0; j < n; j++) {
+            cosine[j] = cos_sin[2 * (i + j)];
+            sine[j] = cos_sin[2 * (i + j) + 1];
+        }
+        struct lanes c = lanes_load(cosine), s = lanes_load(sine);
+        struct lanes a = lanes_load_n(x + i, n), b = lanes_load_n(x + half + i, n);
+        operand_store_n(out + i, lanes_sub(lanes_mul(a, c), lanes_mul(b, s)), n);
+        operand_store_n(out + half + i, lanes_add(lanes_mul(b, c), lanes_mul(a, s)), n);
+    }
 }
 
 ENV_WORK void rope_row(const struct rows_call *c, uint32_t r) {
     const float *cos_sin = c->cos_sin + (size_t)r * c->rotary;
-    uint32_t half = c->rotary / 2;
     for (uint32_t h = 0; h < c->heads; h++) {
         const float *x = c->x + (size_t)r * c->ldx + (size_t)h * c->E;
         OPERAND *out = c->out + (size_t)r * c->ldout + (size_t)h * c->E;
-        if (c->pairing == CPU_PAIR_HALVES) {
-            for (uint32_t i = 0; i < half; i++)
-                rope_pair(x[i], x[i + half], cos_sin + 2 * i, &out[i], &out[i + half]);
-        } else {
-            for (uint32_t i = 0; i < half; i++)
-                rope_pair(x[2 * i], x[2 * i + 1], cos_sin + 2 * i, &out[2 * i], &out[2 * i + 1]);
-        }
+        if (c->pairing == CPU_PAIR_HALVES)
+            rope_halves(x, cos_sin, c->rotary, out);
+        else
+            rope_neighbours(x, cos_sin, c->rotary, out);
         for (uint32_t i = c->rotary; i < c->E; i++) out[i] = operand_of(x[i]);
     }
 }

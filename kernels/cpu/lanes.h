@@ -5,35 +5,31 @@
 
 #include "kernels/numerics.h"
 
+// 2^x of lanes within [NUM_E_MIN, NUM_E_MAX).
+static inline struct lanes lanes_exp2_inside(struct lanes x) {
+    struct lanes shifted = lanes_add(x, lanes_set(NUM_ROUND));
+    struct lanes f = lanes_sub(x, lanes_sub(shifted, lanes_set(NUM_ROUND)));
+    struct lanes p = lanes_fma(lanes_set(NUM_E6), f, lanes_set(NUM_E5));
+    p = lanes_fma(p, f, lanes_set(NUM_E4));
+    p = lanes_fma(p, f, lanes_set(NUM_E3));
+    p = lanes_fma(p, f, lanes_set(NUM_E2));
+    p = lanes_fma(p, f, lanes_set(NUM_E1));
+    p = lanes_fma(p, f, lanes_set(1.0f));
+    return lanes_exponent(p, shifted);
+}
+
 static inline struct lanes lanes_exp2(struct lanes x) {
     struct lanes zero = lanes_set(0.0f);
     struct lanes inside = lanes_ge(x, NUM_E_MIN, x, lanes_set(NUM_E_MIN));
     inside = lanes_ge(inside, NUM_E_MAX, zero, inside);
-    struct lanes shifted = lanes_add(inside, lanes_set(NUM_ROUND));
-    struct lanes f = lanes_sub(inside, lanes_sub(shifted, lanes_set(NUM_ROUND)));
-    struct lanes p = lanes_fma(lanes_set(NUM_E6), f, lanes_set(NUM_E5));
-    p = lanes_fma(p, f, lanes_set(NUM_E4));
-    p = lanes_fma(p, f, lanes_set(NUM_E3));
-    p = lanes_fma(p, f, lanes_set(NUM_E2));
-    p = lanes_fma(p, f, lanes_set(NUM_E1));
-    p = lanes_fma(p, f, lanes_set(1.0f));
-    struct lanes y = lanes_exponent(p, shifted);
-    y = lanes_ge(x, NUM_E_MAX, lanes_set(INFINITY), y);
+    struct lanes y = lanes_ge(x, NUM_E_MAX, lanes_set(INFINITY), lanes_exp2_inside(inside));
     return lanes_ge(x, NUM_E_MIN, y, zero);
 }
 
-// For x <= 0, as all exponents of a softmax are: one comparison less.
+// For x <= 0, as all exponents of a softmax are: the upper bound need not be looked at.
 static inline struct lanes lanes_exp2_below(struct lanes x) {
     struct lanes inside = lanes_ge(x, NUM_E_MIN, x, lanes_set(NUM_E_MIN));
-    struct lanes shifted = lanes_add(inside, lanes_set(NUM_ROUND));
-    struct lanes f = lanes_sub(inside, lanes_sub(shifted, lanes_set(NUM_ROUND)));
-    struct lanes p = lanes_fma(lanes_set(NUM_E6), f, lanes_set(NUM_E5));
-    p = lanes_fma(p, f, lanes_set(NUM_E4));
-    p = lanes_fma(p, f, lanes_set(NUM_E3));
-    p = lanes_fma(p, f, lanes_set(NUM_E2));
-    p = lanes_fma(p, f, lanes_set(NUM_E1));
-    p = lanes_fma(p, f, lanes_set(1.0f));
-    return lanes_ge(x, NUM_E_MIN, lanes_exponent(p, shifted), lanes_set(0.0f));
+    return lanes_ge(x, NUM_E_MIN, lanes_exp2_inside(inside), lanes_set(0.0f));
 }
 
 static inline struct lanes lanes_tanh(struct lanes x) {

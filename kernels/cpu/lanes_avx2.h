@@ -72,6 +72,18 @@ static inline struct lanes lanes_keep(struct lanes a, uint32_t from, uint32_t to
         _mm256_set1_ps(fill), a.v[i],
         _mm256_castsi256_ps(_mm256_andnot_si256(lanes_first(i, from), lanes_first(i, to)))));
 }
+static inline struct lanes lanes_even(struct lanes a) {
+    LANES_BOTH(_mm256_moveldup_ps(a.v[i]));
+}
+static inline struct lanes lanes_odd(struct lanes a) {
+    LANES_BOTH(_mm256_movehdup_ps(a.v[i]));
+}
+static inline struct lanes lanes_swapped(struct lanes a) {
+    LANES_BOTH(_mm256_permute_ps(a.v[i], 0xb1));
+}
+static inline struct lanes lanes_alternate(struct lanes a) {
+    LANES_BOTH(_mm256_xor_ps(a.v[i], _mm256_castsi256_ps(_mm256_set1_epi64x(0x80000000u))));
+}
 static inline struct lanes lanes_exponent(struct lanes p, struct lanes shifted) {
     LANES_BOTH(_mm256_castsi256_ps(_mm256_add_epi32(
         _mm256_castps_si256(p.v[i]), _mm256_slli_epi32(_mm256_castps_si256(shifted.v[i]), 23))));

@@ -69,6 +69,18 @@ static inline struct lanes lanes_keep(struct lanes a, uint32_t from, uint32_t to
     __mmask16 kept = lanes_first(to < NUM_LANES ? to : NUM_LANES) & (__mmask16)~lanes_first(from);
     return LANES_OF(_mm512_mask_blend_ps(kept, _mm512_set1_ps(fill), a.v));
 }
+static inline struct lanes lanes_even(struct lanes a) {
+    return LANES_OF(_mm512_moveldup_ps(a.v));
+}
+static inline struct lanes lanes_odd(struct lanes a) {
+    return LANES_OF(_mm512_movehdup_ps(a.v));
+}
+static inline struct lanes lanes_swapped(struct lanes a) {
+    return LANES_OF(_mm512_permute_ps(a.v, 0xb1));
+}
+static inline struct lanes lanes_alternate(struct lanes a) {
+    return LANES_OF(_mm512_xor_ps(a.v, _mm512_castsi512_ps(_mm512_set1_epi64(0x80000000u))));
+}
 static inline struct lanes lanes_exponent(struct lanes p, struct lanes shifted) {
     __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted.v), 23);
     return LANES_OF(_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p.v), n)));

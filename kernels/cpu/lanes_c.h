@@ -60,6 +60,19 @@ static inline struct lanes lanes_ge(struct lanes x, float bound, struct lanes a,
 static inline struct lanes lanes_keep(struct lanes a, uint32_t from, uint32_t to, float fill) {
     LANES_EACH((uint32_t)j >= from && (uint32_t)j < to ? a.v[j] : fill);
 }
+// 0, 0, 2, 2, ...; 1, 1, 3, 3, ...; 1, 0, 3, 2, ...; and signs -, +, -, + put before the lanes.
+static inline struct lanes lanes_even(struct lanes a) {
+    LANES_EACH(a.v[j & ~1]);
+}
+static inline struct lanes lanes_odd(struct lanes a) {
+    LANES_EACH(a.v[j | 1]);
+}
+static inline struct lanes lanes_swapped(struct lanes a) {
+    LANES_EACH(a.v[j ^ 1]);
+}
+static inline struct lanes lanes_alternate(struct lanes a) {
+    LANES_EACH(j % 2 == 0 ? -a.v[j] : a.v[j]);
+}
 // p times 2^n, where `shifted` is n + NUM_ROUND.
 static inline struct lanes lanes_exponent(struct lanes p, struct lanes shifted) {
     LANES_EACH(num_float(num_bits(p.v[j]) + (num_bits(shifted.v[j]) << 23)));

@@ -25,6 +25,7 @@ struct probe {
     float product[4][ROWS * OUTPUTS]; // of 1, 3, 6 and all rows
     char norm[ROWS * INNER * sizeof(float)], gates[2][ROWS * INNER * sizeof(float)];
     char attended[ROWS * HEADS * HEAD * sizeof(float)];
+    char turned[2][ROWS * INNER * sizeof(float)];
     float log_sum;
 };
 
@@ -71,6 +72,10 @@ static void probe_rows(const struct cpu_ops *ops, struct probe *p, const float *
     ops->rmsnorm(&p->pool, x, ROWS, INNER - 1, x + 7, 1e-5f, p->norm, INNER);
     ops->gate(&p->pool, CPU_GATE_SILU, x, INNER, ROWS, INNER / 2, p->gates[0], INNER);
     ops->gate(&p->pool, CPU_GATE_GELU_TANH, x, INNER, ROWS, INNER / 2, p->gates[1], INNER);
+    ops->rope(&p->pool, x, INNER, ROWS, 1, INNER, INNER - 2, CPU_PAIR_HALVES, x + 9, p->turned[0],
+              INNER);
+    ops->rope(&p->pool, x, INNER, ROWS, 1, INNER, INNER - 2, CPU_PAIR_NEIGHBOURS, x + 9,
+              p->turned[1], INNER);
     p->log_sum = ops->log_sum_exp(x, FLOATS);
 }
 
@@ -104,6 +109,8 @@ static const char *probe_compare(const struct probe *a, const struct probe *b) {
         return "probe differs from the C table: norm";
     if (memcmp(a->gates, b->gates, sizeof a->gates) != 0)
         return "probe differs from the C table: gate";
+    if (memcmp(a->turned, b->turned, sizeof a->turned) != 0)
+        return "probe differs from the C table: rotation";
     if (memcmp(a->attended, b->attended, sizeof a->attended) != 0)
         return "probe differs from the C table: attention";
     if (memcmp(a, b, sizeof *a) != 0) return "probe differs from the C table";

@@ -157,8 +157,7 @@ static void test_same_bits_in_company(void **state) {
 static void test_notices_planted_faults(void **state) {
     (void)state;
     struct rng r = rng_open(44, "attention", "faults");
-    int count;
-    const struct cpu_ops *ops = cpu_ops_all(&count)[0];
+    const struct cpu_ops *ops = cpu_ops_find(CPU_BF16_1, "c", NULL);
     for (enum fault fault = SMALL_BLOCKS; fault <= SCALED_LATE; fault++) {
         struct sequence s = sequence_make(
             ops, &r, shape(1, 1, 64, fault == WINDOW_PLUS_ONE ? 600 : 0, 0), 1100, 1.0f);
@@ -267,8 +266,8 @@ static void test_published_examples(void **state) {
     }
 }
 
-// Values one-hot by position: the output shows which keys are seen. Window W: exactly i-W+1 .. i, in
-// one call, in chunks and token by token; window 0 means all.
+// Values one-hot by position: the output shows which keys are seen. Window W: exactly i-W+1 .. i,
+// in one call, in chunks and token by token; window 0 means all.
 static void test_window_is_exact(void **state) {
     (void)state;
     enum { LENGTH = 10, E = 16 };

@@ -1,5 +1,6 @@
 // Matrix products of every op table: against double precision, against the chain of the numerics
-// written out here, and independent of threads, of how rows are split and of how weights are stored.
+// written out here, and independent of threads, of how rows are split and of how weights are
+// stored.
 #include "tests/kernels/ops_support.h"
 
 // The orders that a wrong kernel might add in; CHAIN is the right one.
@@ -115,8 +116,7 @@ static void test_equals_the_written_chain(void **state) {
 static void test_notices_planted_orders(void **state) {
     (void)state;
     struct rng r = rng_open(32, "matmul", "faults");
-    int count;
-    const struct cpu_ops *ops = cpu_ops_all(&count)[0];
+    const struct cpu_ops *ops = cpu_ops_find(CPU_BF16_1, "c", NULL);
     struct product p = product_make(&r, 4, 100, 32, false);
     float *right = product_expect(ops, &p, CHAIN);
     for (enum order order = EVEN_FIRST; order <= UNFUSED; order++) {
