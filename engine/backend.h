@@ -1,0 +1,138 @@
+// The fine seam: one table of ops per device, all mandatory. The layer loop (engine/forward.c) exists
+// once and calls these in order; each op of a backend can be compared with the same op of another.
+//
+// Device memory is an address that only the backend may follow; bytes may be added to it. On the CPU
+// it is ordinary memory. Ops may be queued; `download` and the ops that return a result wait for
+// them. Shape letters, operands and the arithmetic: kernels/cpu/ops.h and NUMERICS.md.
+#ifndef LACUNA_ENGINE_BACKEND_H
+#define LACUNA_ENGINE_BACKEND_H
+
+#include "engine/base/err.h"
+#include "engine/base/str.h"
+#include "kernels/quant.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BACKEND_PAGE 512 // positions of a KV page = keys of an attention block
+
+enum backend_storage {
+    BACKEND_UNPACKED, // operands, re-ordered for speed
+    BACKEND_STORED    // in the file's own format, unpacked for each call; same bits
+};
+
+// Rows of a matrix as they stand in the model file. The bytes stay valid as long as the matrix.
+struct backend_part {
+    struct str name; // tensor, for messages
+    enum tensor_type type;
+    uint32_t rows;
+    const void *data; // rows x K elements on the host
+};
+#define BACKEND_PARTS 3 // q, k, v
+
+struct backend_matrix; // the backend's own
+
+// Consecutive rows of one sequence that attend together.
+struct backend_span {
+    uint32_t first_row;
+    uint32_t rows; // >= 1
+    uint32_t first_position;
+    uint8_t *const *pages; // device addresses of the sequence's pages; the list is on the host
+};
+
+struct backend_attention {
+    uint32_t H, G, E;
+    double scale, softcap; // softcap 0: none
+    uint32_t window;       // 0: full
+    size_t page_offset;    // of this layer in a page
+};
+
+// Sizes of the largest calls; a backend plans its working memory from them.
+struct backend_limits {
+    uint32_t rows, K, N, H, G, E;
+};
+
+struct backend_options {
+    const char *name;     // "auto", "cpu", "cuda"
+    const char *numerics; // "bf16-1", "f32"
+    const char *op_table; // NULL: the fastest that proves itself; "c", "avx2", ...
+    int threads;          // 0: as many as the process may use
+};
+
+struct backend;
+
+struct backend_ops {
+    void (*close)(struct backend *b);
+
+    // Working memory for calls up to these sizes: how much, and taking it (before the first op).
+    uint64_t (*scratch_bytes)(struct backend *b, const struct backend_limits *limits);
+    int (*prepare)(struct backend *b, const struct backend_limits *limits, struct err *e);
+    // What the device can still give, now.
+    int (*memory_free_bytes)(struct backend *b, uint64_t *out, struct err *e);
+
+    int (*alloc)(struct backend *b, size_t bytes, const char *what, void **out, struct err *e);
+    void (*free)(struct backend *b, void *memory); // NULL is allowed
+    void (*upload)(struct backend *b, void *to, const void *host, size_t bytes);
+    void (*download)(struct backend *b, void *host, const void *from, size_t bytes);
+    void (*copy)(struct backend *b, void *to, const void *from, size_t bytes); // device to device
+    void (*sync)(struct backend *b);
+
+    // y = x W^T with W[N][K], N = the rows of all parts. A NaN or an infinity names the tensor.
+    int (*matrix_load)(struct backend *b, const struct backend_part *parts, int count, uint32_t K,
+                       enum backend_storage storage, struct backend_matrix **out, struct err *e);
+    void (*matrix_free)(struct backend *b, struct backend_matrix *m); // NULL is allowed
+    uint64_t (*matrix_bytes)(struct backend *b, const struct backend_part *parts, int count,
+                             uint32_t K, enum backend_storage storage);
+    // Bytes of K and V together of one layer in one page.
+    size_t (*kv_layer_bytes)(struct backend *b, uint32_t G, uint32_t E);
+
+    // x[r] = dequantized fp32 row ids[r] of a stored matrix of one part. ids are on the host.
+    void (*embed)(struct backend *b, const struct backend_matrix *rows, const int32_t *ids,
+                  uint32_t R, float *x);
+    // to[i] = from[rows[i]], rows of row_bytes. `rows` is on the host, ascending.
+    void (*gather)(struct backend *b, const void *from, size_t row_bytes, const uint32_t *rows,
+                   uint32_t count, void *to);
+    void (*rmsnorm)(struct backend *b, const float *x, uint32_t R, uint32_t D, const float *weight,
+                    float epsilon, void *out, uint32_t ldout);
+    void (*matmul)(struct backend *b, const void *x, uint32_t ldx, uint32_t R,
+                   const struct backend_matrix *w, const float *bias, bool add, float *y,
+                   uint32_t ldy);
+    void (*rope)(struct backend *b, const float *x, uint32_t ldx, uint32_t R, uint32_t heads,
+                 uint32_t E, uint32_t rotary, bool neighbours, const float *cos_sin, void *out,
+                 uint32_t ldout);
+    void (*round)(struct backend *b, const float *x, uint32_t ldx, uint32_t R, uint32_t n,
+                  void *out, uint32_t ldout);
+    // The next two return -1 with *bad_row where a value or score is not finite.
+    int (*kv_append)(struct backend *b, const struct backend_span *spans, uint32_t count,
+                     const struct backend_attention *a, const void *k, const void *v, uint32_t ld,
+                     uint32_t *bad_row);
+    int (*attention)(struct backend *b, const struct backend_span *spans, uint32_t count,
+                     const struct backend_attention *a, const void *q, uint32_t ldq, void *out,
+                     uint32_t ldout, uint32_t *bad_row);
+    void (*gate)(struct backend *b, bool gelu, const float *gate_up, uint32_t ld, uint32_t R,
+                 uint32_t F, void *out, uint32_t ldout);
+    // Row by row: the largest of n, lowest index on a tie, -1 when one is not finite.
+    void (*argmax)(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out);
+    void (*log_sum_exp)(struct backend *b, const float *z, uint32_t R, uint32_t n, float *out);
+};
+
+struct backend {
+    const struct backend_ops *ops;
+    const char *name;     // "cpu"
+    const char *numerics; // id of the arithmetic, "bf16-1"
+    const char *op_table; // "avx2"
+    const char *note;     // why `auto` came here, or ""
+    uint32_t operand_bytes;
+    uint32_t row_alignment; // row strides of operands are multiples of this many elements
+    int threads;
+};
+
+// `auto` takes the best device that is usable and says why in `note`; a name that cannot be served
+// fails and says what is missing.
+int backend_open(const struct backend_options *options, struct backend **out, struct err *e);
+void backend_close(struct backend *b); // NULL is allowed
+
+int backend_cpu_open(const struct backend_options *options, struct backend **out, struct err *e);
+
+#endif

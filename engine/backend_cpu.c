@@ -1,0 +1,376 @@
+// The CPU as a backend: a thin layer over the op tables of kernels/cpu/ops.h.
+#include "engine/backend.h"
+
+#include "engine/base/arena.h"
+#include "kernels/cpu/ops.h"
+
+#include <assert.h>
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct backend_matrix {
+    struct cpu_matrix w;
+    void *panels; // owned; NULL when stored
+};
+
+struct backend_cpu {
+    struct backend base;
+    const struct cpu_ops *table;
+    struct cpu_pool pool;
+    struct cpu_span *spans; // room for one per row
+    uint32_t span_capacity;
+};
+
+static struct backend_cpu *cpu_of(struct backend *b) {
+    return (struct backend_cpu *)b;
+}
+
+static void cpu_close(struct backend *b) {
+    struct backend_cpu *c = cpu_of(b);
+    mem_free(c->pool.scratch);
+    free(c->spans);
+    free(c);
+}
+
+static size_t slice_bytes_of(const struct backend_cpu *c, const struct backend_limits *l) {
+    size_t bytes = cpu_slice_bytes(c->table->numerics, l->rows, l->K, l->N, l->H, l->G, l->E);
+    return (bytes + 63) / 64 * 64;
+}
+
+static uint64_t cpu_scratch_bytes(struct backend *b, const struct backend_limits *limits) {
+    return (uint64_t)slice_bytes_of(cpu_of(b), limits) * (uint64_t)b->threads;
+}
+
+static int cpu_prepare(struct backend *b, const struct backend_limits *limits, struct err *e) {
+    struct backend_cpu *c = cpu_of(b);
+    assert(c->pool.scratch == NULL);
+    c->pool.slice_bytes = slice_bytes_of(c, limits);
+    TRY(mem_alloc(c->pool.slice_bytes * (size_t)b->threads, "working memory of the CPU ops",
+                  &c->pool.scratch, e));
+    c->span_capacity = limits->rows;
+    c->spans = calloc(limits->rows, sizeof *c->spans);
+    if (c->spans == NULL) mem_exhausted("spans", limits->rows * sizeof *c->spans);
+    return 0;
+}
+
+// The number behind `label` in a small text file of the system, or `otherwise`.
+static uint64_t system_number(const char *path, const char *label, uint64_t otherwise) {
+    FILE *f = fopen(path, "re");
+    if (f == NULL) return otherwise;
+    char line[256];
+    uint64_t found = otherwise;
+    while (fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, label, strlen(label)) != 0) continue;
+        unsigned long long value;
+        if (sscanf(line + strlen(label), "%llu", &value) == 1) found = value;
+        break;
+    }
+    fclose(f);
+    return found;
+}
+
+static int cpu_memory_free_bytes(struct backend *b, uint64_t *out, struct err *e) {
+    (void)b;
+    uint64_t kib = system_number("/proc/meminfo", "MemAvailable:", 0);
+    if (kib == 0)
+        FAIL(e, ERR_IO,
+             "/proc/meminfo: no MemAvailable, so free memory is unknown; set memory_bytes");
+    *out = kib * 1024;
+    // A container may have less than its machine (cgroup v2).
+    uint64_t limit = system_number("/sys/fs/cgroup/memory.max", "", UINT64_MAX);
+    if (limit != UINT64_MAX) {
+        uint64_t used = system_number("/sys/fs/cgroup/memory.stat", "anon ", 0);
+        uint64_t left = limit > used ? limit - used : 0;
+        if (left < *out) *out = left;
+    }
+    return 0;
+}
+
+static int cpu_alloc(struct backend *b, size_t bytes, const char *what, void **out, struct err *e) {
+    (void)b;
+    return mem_alloc(bytes, what, out, e);
+}
+
+static void cpu_free(struct backend *b, void *memory) {
+    (void)b;
+    mem_free(memory);
+}
+
+static void cpu_copy(struct backend *b, void *to, const void *from, size_t bytes) {
+    (void)b;
+    memcpy(to, from, bytes);
+}
+
+static void cpu_sync(struct backend *b) {
+    (void)b; // every op of the CPU is done when it returns
+}
+
+static uint32_t rows_of(const struct backend_part *parts, int count) {
+    uint64_t rows = 0;
+    for (int i = 0; i < count; i++) rows += parts[i].rows;
+    assert(rows <= UINT32_MAX);
+    return (uint32_t)rows;
+}
+
+static uint64_t cpu_matrix_bytes(struct backend *b, const struct backend_part *parts, int count,
+                                 uint32_t K, enum backend_storage storage) {
+    if (storage == BACKEND_STORED) return 0; // read from the mapped file
+    uint64_t panels = ((uint64_t)rows_of(parts, count) + CPU_PANEL - 1) / CPU_PANEL;
+    uint64_t k = b->operand_bytes == 2 ? ((uint64_t)K + 1) / 2 * 2 : K;
+    return panels * k * CPU_PANEL * b->operand_bytes;
+}
+
+static size_t part_row_bytes(const struct backend_part *p, uint32_t K) {
+    const struct tensor_format *f = tensor_format_of(p->type);
+    assert(f != NULL && K % f->block == 0);
+    return (size_t)(K / f->block) * f->block_bytes;
+}
+
+// Fills one part's rows, which begin at output `first`. Rows are independent, so the order in which
+// threads take them does not matter. Returns false when a value is not finite.
+static bool pack_part(const struct backend_cpu *c, const struct backend_part *p, uint32_t K,
+                      uint32_t first, float *rows, void *panels) {
+    size_t row_bytes = part_row_bytes(p, K);
+    int bad = 0;
+#pragma omp parallel for num_threads(c->base.threads) schedule(static) reduction(| : bad)
+    for (uint32_t n = 0; n < p->rows; n++) {
+        float *row = rows + (size_t)omp_get_thread_num() * K;
+        tensor_dequantize(p->type, (const uint8_t *)p->data + n * row_bytes, K, row);
+        bad |= c->table->pack_row(row, first + n, K, panels) != 0;
+    }
+    return bad == 0;
+}
+
+static bool check_part(const struct backend_cpu *c, const struct backend_part *p, uint32_t K,
+                       float *rows) {
+    size_t row_bytes = part_row_bytes(p, K);
+    int bad = 0;
+#pragma omp parallel for num_threads(c->base.threads) schedule(static) reduction(| : bad)
+    for (uint32_t n = 0; n < p->rows; n++) {
+        float *row = rows + (size_t)omp_get_thread_num() * K;
+        tensor_dequantize(p->type, (const uint8_t *)p->data + n * row_bytes, K, row);
+        for (uint32_t i = 0; i < K; i++) bad |= !isfinite(row[i]);
+    }
+    return bad == 0;
+}
+
+static void cpu_matrix_free(struct backend *b, struct backend_matrix *m) {
+    (void)b;
+    if (m == NULL) return;
+    mem_free(m->panels);
+    free(m);
+}
+
+static int cpu_matrix_load(struct backend *b, const struct backend_part *parts, int count,
+                           uint32_t K, enum backend_storage storage, struct backend_matrix **out,
+                           struct err *e) {
+    struct backend_cpu *c = cpu_of(b);
+    assert(count >= 1 && count <= BACKEND_PARTS && count <= CPU_MATRIX_PARTS);
+    struct backend_matrix *m = calloc(1, sizeof *m);
+    float *rows = malloc(sizeof(float) * K * (size_t)b->threads);
+    if (m == NULL || rows == NULL) mem_exhausted("weight rows", sizeof(float) * K);
+    m->w.N = rows_of(parts, count);
+    m->w.K = K;
+    m->w.parts = count;
+    for (int i = 0; i < count; i++)
+        m->w.part[i] = (struct cpu_matrix_part){parts[i].type, parts[i].rows, parts[i].data};
+    if (storage == BACKEND_UNPACKED) {
+        uint64_t bytes = cpu_matrix_bytes(b, parts, count, K, storage);
+        if (mem_alloc(bytes, "weights", &m->panels, e) != 0) goto failed;
+        m->w.panels = m->panels;
+    }
+    uint32_t first = 0;
+    for (int i = 0; i < count; i++) {
+        bool finite = storage == BACKEND_UNPACKED
+                          ? pack_part(c, &parts[i], K, first, rows, m->panels)
+                          : check_part(c, &parts[i], K, rows);
+        if (!finite) {
+            ERR_SET(e, ERR_MODEL,
+                    "tensor " STR_FMT ": holds a NaN or an infinity; the model file is damaged or "
+                    "was converted wrongly",
+                    STR_ARG(parts[i].name));
+            goto failed;
+        }
+        first += parts[i].rows;
+    }
+    free(rows);
+    *out = m;
+    return 0;
+failed:
+    free(rows);
+    cpu_matrix_free(b, m);
+    return -1;
+}
+
+static size_t cpu_kv_layer_bytes(struct backend *b, uint32_t G, uint32_t E) {
+    return 2 * cpu_kv_bytes(cpu_of(b)->table->numerics, G, E);
+}
+
+static void cpu_embed(struct backend *b, const struct backend_matrix *rows, const int32_t *ids,
+                      uint32_t R, float *x) {
+    (void)b;
+    const struct cpu_matrix_part *p = &rows->w.part[0];
+    const struct tensor_format *f = tensor_format_of(p->type);
+    uint32_t K = rows->w.K;
+    size_t row_bytes = (size_t)(K / f->block) * f->block_bytes;
+    for (uint32_t r = 0; r < R; r++) {
+        assert(ids[r] >= 0 && (uint32_t)ids[r] < p->rows);
+        tensor_dequantize(p->type, (const uint8_t *)p->data + (size_t)ids[r] * row_bytes, K,
+                          x + (size_t)r * K);
+    }
+}
+
+static void cpu_gather(struct backend *b, const void *from, size_t row_bytes, const uint32_t *rows,
+                       uint32_t count, void *to) {
+    (void)b;
+    for (uint32_t i = 0; i < count; i++)
+        memcpy((uint8_t *)to + i * row_bytes, (const uint8_t *)from + rows[i] * row_bytes,
+               row_bytes);
+}
+
+static void cpu_rmsnorm(struct backend *b, const float *x, uint32_t R, uint32_t D,
+                        const float *weight, float epsilon, void *out, uint32_t ldout) {
+    struct backend_cpu *c = cpu_of(b);
+    c->table->rmsnorm(&c->pool, x, R, D, weight, epsilon, out, ldout);
+}
+
+static void cpu_matmul(struct backend *b, const void *x, uint32_t ldx, uint32_t R,
+                       const struct backend_matrix *w, const float *bias, bool add, float *y,
+                       uint32_t ldy) {
+    struct backend_cpu *c = cpu_of(b);
+    c->table->matmul(&c->pool, x, ldx, R, &w->w, bias, add, y, ldy);
+}
+
+static void cpu_rope(struct backend *b, const float *x, uint32_t ldx, uint32_t R, uint32_t heads,
+                     uint32_t E, uint32_t rotary, bool neighbours, const float *cos_sin, void *out,
+                     uint32_t ldout) {
+    struct backend_cpu *c = cpu_of(b);
+    c->table->rope(&c->pool, x, ldx, R, heads, E, rotary,
+                   neighbours ? CPU_PAIR_NEIGHBOURS : CPU_PAIR_HALVES, cos_sin, out, ldout);
+}
+
+static void cpu_round(struct backend *b, const float *x, uint32_t ldx, uint32_t R, uint32_t n,
+                      void *out, uint32_t ldout) {
+    struct backend_cpu *c = cpu_of(b);
+    c->table->round(&c->pool, x, ldx, R, n, out, ldout);
+}
+
+static const struct cpu_span *spans_of(struct backend_cpu *c, const struct backend_span *spans,
+                                       uint32_t count) {
+    assert(count <= c->span_capacity);
+    for (uint32_t i = 0; i < count; i++)
+        c->spans[i] = (struct cpu_span){spans[i].first_row, spans[i].rows, spans[i].first_position,
+                                        spans[i].pages};
+    return c->spans;
+}
+
+static struct cpu_attention attention_of(const struct backend_attention *a) {
+    return (struct cpu_attention){.H = a->H,
+                                  .G = a->G,
+                                  .E = a->E,
+                                  .scale = a->scale,
+                                  .softcap = a->softcap,
+                                  .window = a->window,
+                                  .page_offset = a->page_offset};
+}
+
+static int cpu_kv_append(struct backend *b, const struct backend_span *spans, uint32_t count,
+                         const struct backend_attention *a, const void *k, const void *v,
+                         uint32_t ld, uint32_t *bad_row) {
+    struct backend_cpu *c = cpu_of(b);
+    struct cpu_attention attention = attention_of(a);
+    return c->table->kv_append(&c->pool, spans_of(c, spans, count), count, &attention, k, v, ld,
+                               bad_row);
+}
+
+static int cpu_attend(struct backend *b, const struct backend_span *spans, uint32_t count,
+                      const struct backend_attention *a, const void *q, uint32_t ldq, void *out,
+                      uint32_t ldout, uint32_t *bad_row) {
+    struct backend_cpu *c = cpu_of(b);
+    struct cpu_attention attention = attention_of(a);
+    return c->table->attention(&c->pool, spans_of(c, spans, count), count, &attention, q, ldq, out,
+                               ldout, bad_row);
+}
+
+static void cpu_gate_op(struct backend *b, bool gelu, const float *gate_up, uint32_t ld, uint32_t R,
+                        uint32_t F, void *out, uint32_t ldout) {
+    struct backend_cpu *c = cpu_of(b);
+    c->table->gate(&c->pool, gelu ? CPU_GATE_GELU_TANH : CPU_GATE_SILU, gate_up, ld, R, F, out,
+                   ldout);
+}
+
+static void cpu_argmax(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out) {
+    for (uint32_t r = 0; r < R; r++) out[r] = cpu_of(b)->table->argmax(z + (size_t)r * n, n);
+}
+
+static void cpu_log_sum_exp(struct backend *b, const float *z, uint32_t R, uint32_t n, float *out) {
+    for (uint32_t r = 0; r < R; r++) out[r] = cpu_of(b)->table->log_sum_exp(z + (size_t)r * n, n);
+}
+
+static const struct backend_ops CPU_OPS = {
+    .close = cpu_close,
+    .scratch_bytes = cpu_scratch_bytes,
+    .prepare = cpu_prepare,
+    .memory_free_bytes = cpu_memory_free_bytes,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_copy,
+    .download = cpu_copy,
+    .copy = cpu_copy,
+    .sync = cpu_sync,
+    .matrix_load = cpu_matrix_load,
+    .matrix_free = cpu_matrix_free,
+    .matrix_bytes = cpu_matrix_bytes,
+    .kv_layer_bytes = cpu_kv_layer_bytes,
+    .embed = cpu_embed,
+    .gather = cpu_gather,
+    .rmsnorm = cpu_rmsnorm,
+    .matmul = cpu_matmul,
+    .rope = cpu_rope,
+    .round = cpu_round,
+    .kv_append = cpu_kv_append,
+    .attention = cpu_attend,
+    .gate = cpu_gate_op,
+    .argmax = cpu_argmax,
+    .log_sum_exp = cpu_log_sum_exp,
+};
+
+int backend_cpu_open(const struct backend_options *options, struct backend **out, struct err *e) {
+    const char *numerics = options->numerics != NULL ? options->numerics : "bf16-1";
+    enum cpu_numerics kind;
+    if (strcmp(numerics, "bf16-1") == 0) {
+        kind = CPU_BF16_1;
+        numerics = "bf16-1";
+    } else if (strcmp(numerics, "f32") == 0) {
+        kind = CPU_F32;
+        numerics = "f32";
+    } else {
+        FAIL(e, ERR_CONFIG, "numerics '%s' is not known to the cpu backend: it is bf16-1 or f32",
+             numerics);
+    }
+    const char *why = "";
+    const struct cpu_ops *table = cpu_ops_find(kind, options->op_table, &why);
+    if (table == NULL)
+        FAIL(e, ERR_PROVIDER, "cpu backend: op table '%s' cannot serve numerics %s: %s",
+             options->op_table != NULL ? options->op_table : "auto", numerics, why);
+    struct backend_cpu *c = calloc(1, sizeof *c);
+    if (c == NULL) mem_exhausted("backend", sizeof *c);
+    int threads = options->threads > 0 ? options->threads : omp_get_num_procs();
+    c->table = table;
+    c->pool.threads = threads;
+    c->base = (struct backend){
+        .ops = &CPU_OPS,
+        .name = "cpu",
+        .numerics = kind == CPU_F32 ? "f32" : "bf16-1",
+        .op_table = table->name,
+        .note = "",
+        .operand_bytes = table->operand_bytes,
+        .row_alignment = 2,
+        .threads = threads,
+    };
+    *out = &c->base;
+    return 0;
+}

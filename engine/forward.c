@@ -1,0 +1,287 @@
+#include "engine/forward.h"
+
+#include "engine/base/arena.h"
+#include "kernels/cpu/ops.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Logits of this many rows are held at once; more wanted rows are done block by block.
+#define LOGIT_ROWS 64
+
+enum buffer {
+    BUFFER_X,        // residual stream, fp32 [R][D]
+    BUFFER_X_WANTED, // the wanted rows of it
+    BUFFER_NORM,     // operands [R][D]
+    BUFFER_QKV,      // fp32 [R][(H + 2G) E]
+    BUFFER_Q,        // operands [R][H E], rotated
+    BUFFER_K,        // operands [R][G E], rotated
+    BUFFER_V,        // operands [R][G E]
+    BUFFER_ATTENDED, // operands [R][H E]
+    BUFFER_ATTENDED_WANTED,
+    BUFFER_GATE_UP, // fp32 [R][2F]
+    BUFFER_HIDDEN,  // operands [R][F]
+    BUFFER_ANGLES,  // fp32 [R][rotary/2][2]
+    BUFFER_LOGITS,  // fp32 [LOGIT_ROWS][V]
+    BUFFER_COUNT
+};
+
+struct forward {
+    struct backend *b;
+    const struct model_config *c;
+    const struct weights *w;
+    uint32_t rows;
+    uint32_t ld_model, ld_heads, ld_groups, ld_hidden; // strides of operand rows, in elements
+    uint32_t qkv_width;
+    size_t layer_bytes; // of one layer in a KV page
+    void *buffer[BUFFER_COUNT];
+    float *angles; // host
+};
+
+static uint32_t stride(const struct backend *b, uint32_t n) {
+    uint32_t a = b->row_alignment;
+    return (n + a - 1) / a * a;
+}
+
+static uint32_t qkv_width(const struct model_config *c) {
+    return (c->H + 2 * c->G) * c->E;
+}
+
+static void buffer_sizes(const struct backend *b, const struct model_config *c, uint32_t rows,
+                         uint64_t bytes[BUFFER_COUNT]) {
+    uint64_t f = sizeof(float), o = b->operand_bytes, r = rows;
+    bytes[BUFFER_X] = r * c->D * f;
+    bytes[BUFFER_X_WANTED] = bytes[BUFFER_X];
+    bytes[BUFFER_NORM] = r * stride(b, c->D) * o;
+    bytes[BUFFER_QKV] = r * qkv_width(c) * f;
+    bytes[BUFFER_Q] = r * stride(b, c->H * c->E) * o;
+    bytes[BUFFER_K] = r * stride(b, c->G * c->E) * o;
+    bytes[BUFFER_V] = bytes[BUFFER_K];
+    bytes[BUFFER_ATTENDED] = bytes[BUFFER_Q];
+    bytes[BUFFER_ATTENDED_WANTED] = bytes[BUFFER_Q];
+    bytes[BUFFER_GATE_UP] = r * 2 * c->F * f;
+    bytes[BUFFER_HIDDEN] = r * stride(b, c->F) * o;
+    bytes[BUFFER_ANGLES] = r * c->rope_dimensions * f;
+    bytes[BUFFER_LOGITS] = (uint64_t)(rows < LOGIT_ROWS ? rows : LOGIT_ROWS) * c->V * f;
+}
+
+uint64_t forward_bytes(const struct backend *b, const struct model_config *c, uint32_t rows) {
+    uint64_t bytes[BUFFER_COUNT], sum = 0;
+    buffer_sizes(b, c, rows, bytes);
+    for (int i = 0; i < BUFFER_COUNT; i++) sum += bytes[i];
+    return sum;
+}
+
+static uint32_t largest(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
+}
+
+struct backend_limits forward_limits(const struct model_config *c, uint32_t rows) {
+    uint32_t heads = c->H * c->E;
+    return (struct backend_limits){
+        .rows = rows,
+        .K = largest(largest(c->D, c->F), heads),
+        .N = largest(largest(c->V, 2 * c->F), largest(qkv_width(c), c->D)),
+        .H = c->H,
+        .G = c->G,
+        .E = c->E};
+}
+
+static int check_config(const struct model_config *c, struct err *e) {
+    if (c->logit_softcap != 0)
+        FAIL(e, ERR_MODEL, "architecture %s: a softcap of %g on the logits is not supported",
+             c->architecture, c->logit_softcap);
+    if (c->G == 0 || c->H % c->G != 0)
+        FAIL(e, ERR_MODEL, "architecture %s: %u query heads do not divide over %u key/value heads",
+             c->architecture, c->H, c->G);
+    if (c->rope_dimensions % 2 != 0 || c->rope_dimensions > c->E)
+        FAIL(e, ERR_MODEL, "architecture %s: %u rotated elements of heads of %u", c->architecture,
+             c->rope_dimensions, c->E);
+    return 0;
+}
+
+int forward_open(struct backend *b, const struct model_config *c, const struct weights *w,
+                 uint32_t rows, struct forward **out, struct err *e) {
+    TRY(check_config(c, e));
+    struct forward *f = calloc(1, sizeof *f);
+    if (f == NULL) mem_exhausted("forward", sizeof *f);
+    *f = (struct forward){
+        .b = b,
+        .c = c,
+        .w = w,
+        .rows = rows,
+        .ld_model = stride(b, c->D),
+        .ld_heads = stride(b, c->H * c->E),
+        .ld_groups = stride(b, c->G * c->E),
+        .ld_hidden = stride(b, c->F),
+        .qkv_width = qkv_width(c),
+        .layer_bytes = b->ops->kv_layer_bytes(b, c->G, c->E),
+    };
+    f->angles = calloc((size_t)rows * c->rope_dimensions + 1, sizeof *f->angles);
+    if (f->angles == NULL) mem_exhausted("angles", (size_t)rows * c->rope_dimensions);
+    uint64_t bytes[BUFFER_COUNT];
+    buffer_sizes(b, c, rows, bytes);
+    for (int i = 0; i < BUFFER_COUNT; i++)
+        if (b->ops->alloc(b, bytes[i], "activations", &f->buffer[i], e) != 0) {
+            forward_close(f);
+            return -1;
+        }
+    *out = f;
+    return 0;
+}
+
+void forward_close(struct forward *f) {
+    if (f == NULL) return;
+    for (int i = 0; i < BUFFER_COUNT; i++) f->b->ops->free(f->b, f->buffer[i]);
+    free(f->angles);
+    free(f);
+}
+
+static void embed_rows(struct forward *f, const struct forward_batch *batch) {
+    const struct model_config *c = f->c;
+    f->b->ops->embed(f->b, f->w->embedding, batch->ids, batch->rows, f->buffer[BUFFER_X]);
+    uint32_t rotary = c->rope_dimensions;
+    for (uint32_t r = 0; r < batch->rows; r++)
+        cpu_rope_angles(c->rope_base, rotary, c->rope_factors, batch->positions[r],
+                        f->angles + (size_t)r * rotary);
+    f->b->ops->upload(f->b, f->buffer[BUFFER_ANGLES], f->angles,
+                      (size_t)batch->rows * rotary * sizeof *f->angles);
+}
+
+// Queries, keys and values of all rows; keys and values go to the pages.
+static int project_rows(struct forward *f, const struct forward_batch *batch, uint32_t layer,
+                        const struct backend_attention *a, struct err *e) {
+    const struct model_config *c = f->c;
+    const struct weights_layer *w = &f->w->layer[layer];
+    struct backend *b = f->b;
+    const struct backend_ops *ops = b->ops;
+    uint32_t R = batch->rows, width = f->qkv_width;
+    float *qkv = f->buffer[BUFFER_QKV];
+    const float *angles = f->buffer[BUFFER_ANGLES];
+    ops->rmsnorm(b, f->buffer[BUFFER_X], R, c->D, w->attention_norm, c->norm_epsilon,
+                 f->buffer[BUFFER_NORM], f->ld_model);
+    ops->matmul(b, f->buffer[BUFFER_NORM], f->ld_model, R, w->qkv, w->qkv_bias, false, qkv, width);
+    ops->rope(b, qkv, width, R, c->H, c->E, c->rope_dimensions, c->rope_neighbours, angles,
+              f->buffer[BUFFER_Q], f->ld_heads);
+    ops->rope(b, qkv + (size_t)c->H * c->E, width, R, c->G, c->E, c->rope_dimensions,
+              c->rope_neighbours, angles, f->buffer[BUFFER_K], f->ld_groups);
+    ops->round(b, qkv + (size_t)(c->H + c->G) * c->E, width, R, c->G * c->E, f->buffer[BUFFER_V],
+               f->ld_groups);
+    uint32_t bad;
+    if (ops->kv_append(b, batch->spans, batch->span_count, a, f->buffer[BUFFER_K],
+                       f->buffer[BUFFER_V], f->ld_groups, &bad) != 0)
+        FAIL(e, ERR_NUMERIC,
+             "layer %u, position %u: a key or value is not finite; the model's numbers leave the "
+             "range of %s",
+             layer, batch->positions[bad], b->numerics);
+    return 0;
+}
+
+// The rest of a layer for R rows: attention output `attended` to residual `x`, then feed-forward.
+static void finish_rows(struct forward *f, uint32_t layer, uint32_t R, const void *attended,
+                        float *x) {
+    const struct model_config *c = f->c;
+    const struct weights_layer *w = &f->w->layer[layer];
+    struct backend *b = f->b;
+    const struct backend_ops *ops = b->ops;
+    ops->matmul(b, attended, f->ld_heads, R, w->o, NULL, true, x, c->D);
+    ops->rmsnorm(b, x, R, c->D, w->ffn_norm, c->norm_epsilon, f->buffer[BUFFER_NORM], f->ld_model);
+    ops->matmul(b, f->buffer[BUFFER_NORM], f->ld_model, R, w->gate_up, NULL, false,
+                f->buffer[BUFFER_GATE_UP], 2 * c->F);
+    ops->gate(b, c->gate_gelu, f->buffer[BUFFER_GATE_UP], 2 * c->F, R, c->F,
+              f->buffer[BUFFER_HIDDEN], f->ld_hidden);
+    ops->matmul(b, f->buffer[BUFFER_HIDDEN], f->ld_hidden, R, w->down, NULL, true, x, c->D);
+}
+
+static int attend_spans(struct forward *f, const struct forward_batch *batch,
+                        const struct backend_span *spans, uint32_t count, uint32_t layer,
+                        const struct backend_attention *a, struct err *e) {
+    uint32_t bad;
+    if (f->b->ops->attention(f->b, spans, count, a, f->buffer[BUFFER_Q], f->ld_heads,
+                             f->buffer[BUFFER_ATTENDED], f->ld_heads, &bad) != 0)
+        FAIL(e, ERR_NUMERIC,
+             "layer %u, position %u: an attention score is not finite; the model's numbers leave "
+             "the range of %s",
+             layer, batch->positions[bad], f->b->numerics);
+    return 0;
+}
+
+// The last layer needs keys and values of all rows, and everything else only of the wanted ones.
+// Returns where the residual stream of the wanted rows is.
+static int last_layer(struct forward *f, const struct forward_batch *batch, uint32_t layer,
+                      const struct backend_attention *a, float **wanted_x, struct err *e) {
+    const struct backend_ops *ops = f->b->ops;
+    uint32_t count = batch->wanted_count;
+    float *x = f->buffer[BUFFER_X];
+    void *attended = f->buffer[BUFFER_ATTENDED];
+    TRY(attend_spans(f, batch, batch->wanted_spans, batch->wanted_span_count, layer, a, e));
+    if (count < batch->rows) {
+        ops->gather(f->b, x, f->c->D * sizeof(float), batch->wanted, count,
+                    f->buffer[BUFFER_X_WANTED]);
+        ops->gather(f->b, attended, (size_t)f->ld_heads * f->b->operand_bytes, batch->wanted, count,
+                    f->buffer[BUFFER_ATTENDED_WANTED]);
+        x = f->buffer[BUFFER_X_WANTED];
+        attended = f->buffer[BUFFER_ATTENDED_WANTED];
+    }
+    finish_rows(f, layer, count, attended, x);
+    *wanted_x = x;
+    return 0;
+}
+
+static int hand_out(struct forward *f, const struct forward_batch *batch, const float *x,
+                    const struct forward_sink *sink, struct err *e) {
+    const struct model_config *c = f->c;
+    const struct backend_ops *ops = f->b->ops;
+    float *logits = f->buffer[BUFFER_LOGITS];
+    int64_t greedy[LOGIT_ROWS];
+    for (uint32_t done = 0; done < batch->wanted_count;) {
+        uint32_t left = batch->wanted_count - done;
+        uint32_t n = left < LOGIT_ROWS ? left : LOGIT_ROWS;
+        ops->rmsnorm(f->b, x + (size_t)done * c->D, n, c->D, f->w->output_norm, c->norm_epsilon,
+                     f->buffer[BUFFER_NORM], f->ld_model);
+        ops->matmul(f->b, f->buffer[BUFFER_NORM], f->ld_model, n, f->w->head, NULL, false, logits,
+                    c->V);
+        ops->argmax(f->b, logits, n, c->V, greedy);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t row = batch->wanted[done + i];
+            if (greedy[i] < 0)
+                FAIL(e, ERR_NUMERIC,
+                     "output layer (behind layer %u), position %u: a logit is not finite; the "
+                     "model's numbers leave the range of %s",
+                     c->L - 1, batch->positions[row], f->b->numerics);
+            TRY(sink->take(sink->context, row, (int32_t)greedy[i], logits + (size_t)i * c->V, e));
+        }
+        done += n;
+    }
+    return 0;
+}
+
+int forward_run(struct forward *f, const struct forward_batch *batch,
+                const struct forward_sink *sink, struct err *e) {
+    const struct model_config *c = f->c;
+    assert(batch->rows >= 1 && batch->rows <= f->rows);
+    embed_rows(f, batch);
+    float *x = f->buffer[BUFFER_X];
+    for (uint32_t layer = 0; layer < c->L; layer++) {
+        struct backend_attention a = {.H = c->H,
+                                      .G = c->G,
+                                      .E = c->E,
+                                      .scale = c->attention_scale,
+                                      .softcap = c->attention_softcap,
+                                      .window = c->window,
+                                      .page_offset = f->layer_bytes * layer};
+        TRY(project_rows(f, batch, layer, &a, e));
+        if (layer + 1 < c->L) {
+            TRY(attend_spans(f, batch, batch->spans, batch->span_count, layer, &a, e));
+            finish_rows(f, layer, batch->rows, f->buffer[BUFFER_ATTENDED], x);
+        } else if (batch->wanted_count > 0) {
+            TRY(last_layer(f, batch, layer, &a, &x, e));
+        }
+    }
+    if (batch->wanted_count == 0) {
+        f->b->ops->sync(f->b);
+        return 0;
+    }
+    return hand_out(f, batch, x, sink, e);
+}

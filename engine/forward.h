@@ -1,0 +1,50 @@
+// The one forward pass of a decoder: prefill, decode and teacher forcing are the same loop over the
+// same layers, and every difference between models is data (`model_config`).
+//
+// Pre-norm decoder with RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), grouped
+// query attention (Ainslie et al. 2023) and a gated feed-forward (Shazeer 2020). Arithmetic:
+// NUMERICS.md. A row's numbers depend on its own sequence's earlier tokens and on nothing else.
+#ifndef LACUNA_ENGINE_FORWARD_H
+#define LACUNA_ENGINE_FORWARD_H
+
+#include "engine/weights.h"
+
+struct forward;
+
+// Rows of one call, from one or several sequences. Their pages have room for them.
+struct forward_batch {
+    uint32_t rows;
+    const int32_t *ids;        // [rows]
+    const uint32_t *positions; // [rows] absolute
+    const struct backend_span *spans;
+    uint32_t span_count;
+    // Rows whose logits are wanted, ascending, and the spans that hold exactly these rows. Only the
+    // last layer makes use of it: the others need every row.
+    const uint32_t *wanted; // [wanted_count]
+    uint32_t wanted_count;
+    const struct backend_span *wanted_spans;
+    uint32_t wanted_span_count;
+};
+
+// Called for each wanted row in ascending order. `logits` [V] is on the device and valid during the
+// call; all are finite, and `greedy` is the largest (lowest id on a tie).
+struct forward_sink {
+    int (*take)(void *context, uint32_t row, int32_t greedy, const float *logits, struct err *e);
+    void *context;
+};
+
+// Device bytes of the buffers for calls of up to `rows` rows.
+uint64_t forward_bytes(const struct backend *b, const struct model_config *c, uint32_t rows);
+struct backend_limits forward_limits(const struct model_config *c, uint32_t rows);
+
+// Borrows everything it is given. What the layer loop cannot compute is refused by name.
+int forward_open(struct backend *b, const struct model_config *c, const struct weights *w,
+                 uint32_t rows, struct forward **out, struct err *e);
+void forward_close(struct forward *f); // NULL is allowed
+
+// Appends K and V of the rows to their sequences' pages and hands out the wanted logits. Allocates
+// nothing. A value that is not finite is ERR_NUMERIC naming layer and position.
+int forward_run(struct forward *f, const struct forward_batch *batch,
+                const struct forward_sink *sink, struct err *e);
+
+#endif

@@ -1,0 +1,89 @@
+// A model ready to run: weights in a backend, the KV cache, and everything that a forward pass needs.
+// All memory is planned before the weights are loaded and taken when the session opens; forward
+// passes allocate nothing. One thread uses a session.
+#ifndef LACUNA_ENGINE_SESSION_H
+#define LACUNA_ENGINE_SESSION_H
+
+#include "engine/forward.h"
+#include "engine/kv.h"
+
+#include <stdatomic.h>
+
+struct session_options {
+    const char *backend;     // "auto", "cpu", "cuda"; NULL: auto
+    const char *numerics;    // "bf16-1", "f32"; NULL: bf16-1
+    const char *weights;     // "auto", "unpacked", "stored"; NULL: auto
+    const char *op_table;    // NULL: the fastest that proves itself
+    int threads;             // 0: as many as the process may use
+    uint32_t context_tokens; // most positions of a sequence; 0: the trained context
+    bool beyond_trained;     // context_tokens may exceed the trained context
+    uint32_t chunk_tokens;   // rows of one pass; 0: 512. Changes no bit
+    uint32_t sequences;      // at once; 0: 1
+    // KV pages: as many as memory gives between the two. 0: one context and a page for a fork; the
+    // least again.
+    uint32_t pages_least, pages_most;
+    uint64_t memory_bytes;     // bound on everything but the weights; 0: from the machine
+    const atomic_bool *cancel; // looked at between passes; NULL: never
+};
+
+// What a session takes, decided before anything is loaded.
+struct session_plan {
+    enum backend_storage storage;
+    uint32_t context_tokens, chunk_tokens, sequences, pages;
+    uint64_t page_bytes;
+    uint64_t weights_bytes, kv_bytes, activation_bytes, scratch_bytes, total_bytes;
+    uint64_t free_bytes; // what the device could give
+};
+
+// Refuses (ERR_CONFIG) a context beyond the trained one without leave, and (ERR_MEMORY, with the
+// table of bytes) what does not fit.
+int session_plan_make(struct backend *b, const struct model *m, const struct session_options *o,
+                      struct session_plan *out, struct err *e);
+
+struct session;
+
+// Borrows the model for its life.
+int session_open(const struct model *m, const struct session_options *o, struct session **out,
+                 struct err *e);
+void session_close(struct session *s); // NULL is allowed
+const struct session_plan *session_plan(const struct session *s);
+const struct backend *session_backend(const struct session *s);
+struct kv_pool *session_kv(const struct session *s);
+
+// Sequences: kv_sequence_open, kv_fork, kv_truncate, kv_sequence_close on session_kv.
+
+enum session_logits { SESSION_NONE, SESSION_LAST, SESSION_ALL };
+
+// `count` ids that follow what the sequence already holds. A sequence stands in one item only.
+struct session_item {
+    struct kv_sequence *sequence;
+    const int32_t *ids;
+    uint32_t count; // >= 1
+    enum session_logits logits;
+};
+
+// The numbers behind one token: what the model expects after it.
+struct session_row {
+    uint32_t item;       // which of the call's items
+    uint32_t index;      // which of the item's ids
+    uint32_t position;   // absolute
+    int32_t greedy;      // largest logit, lowest id on a tie
+    const float *logits; // on the device
+};
+
+struct session_sink {
+    int (*take)(void *context, struct session *s, const struct session_row *row, struct err *e);
+    void *context;
+};
+
+// Runs all items, in passes of at most chunk_tokens rows that may mix items. Rows are handed out by
+// item and index, ascending. What does not fit the context is refused before anything is computed,
+// never cut. On failure every sequence is as long as before.
+int session_forward(struct session *s, const struct session_item *items, uint32_t count,
+                    const struct session_sink *sink, struct err *e);
+
+// For use inside the sink. The row's V logits on the host, valid until the next row.
+const float *session_row_logits(struct session *s, const struct session_row *row);
+float session_row_log_sum_exp(struct session *s, const struct session_row *row);
+
+#endif

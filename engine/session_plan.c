@@ -1,0 +1,97 @@
+// What a session takes, decided before anything is loaded.
+#include "engine/session.h"
+
+#include <string.h>
+
+#define DEFAULT_CHUNK 512
+
+static double mib(uint64_t bytes) {
+    return (double)bytes / 1048576.0;
+}
+
+static int plan_context(const struct model *m, const struct session_options *o,
+                        struct session_plan *p, struct err *e) {
+    uint32_t trained = m->config.trained_context;
+    p->context_tokens = o->context_tokens != 0 ? o->context_tokens : trained;
+    if (p->context_tokens > trained && !o->beyond_trained)
+        FAIL(e, ERR_CONFIG,
+             "%s: a context of %u tokens is asked for and the model was trained for %u; lower "
+             "context_tokens or say beyond_trained: true",
+             m->file->path, p->context_tokens, trained);
+    p->chunk_tokens = o->chunk_tokens != 0 ? o->chunk_tokens : DEFAULT_CHUNK;
+    p->sequences = o->sequences != 0 ? o->sequences : 1;
+    return 0;
+}
+
+static int fail_memory(const struct model *m, const struct session_plan *p, const char *limit,
+                       uint64_t limit_bytes, struct err *e) {
+    FAIL(e, ERR_MEMORY,
+         "%s: does not fit in memory\n"
+         "  weights (%s)%*s %10.1f MiB\n"
+         "  KV cache              %10.1f MiB  (%u pages of %u positions, %.1f MiB each)\n"
+         "  activations           %10.1f MiB  (%u tokens a pass)\n"
+         "  working memory        %10.1f MiB\n"
+         "  together              %10.1f MiB\n"
+         "  %-21s %10.1f MiB\n"
+         "Lower context_tokens (now %u), run fewer requests at once, or choose weights: stored.",
+         m->file->path, p->storage == BACKEND_UNPACKED ? "unpacked" : "stored",
+         p->storage == BACKEND_UNPACKED ? 3 : 5, "", mib(p->weights_bytes), mib(p->kv_bytes),
+         p->pages, (unsigned)BACKEND_PAGE, mib(p->page_bytes), mib(p->activation_bytes),
+         p->chunk_tokens, mib(p->scratch_bytes), mib(p->total_bytes), limit, mib(limit_bytes),
+         p->context_tokens);
+}
+
+static void plan_total(struct session_plan *p, uint64_t weights_bytes, uint32_t pages) {
+    p->weights_bytes = weights_bytes;
+    p->pages = pages;
+    p->kv_bytes = p->page_bytes * pages;
+    p->total_bytes = weights_bytes + p->kv_bytes + p->activation_bytes + p->scratch_bytes;
+}
+
+static int plan_storage(struct backend *b, const struct model *m, const struct session_options *o,
+                        uint32_t least, struct session_plan *p, struct err *e) {
+    const char *weights = o->weights != NULL ? o->weights : "auto";
+    uint64_t stored = weights_bytes(b, m, BACKEND_STORED);
+    uint64_t unpacked = weights_bytes(b, m, BACKEND_UNPACKED);
+    if (strcmp(weights, "stored") == 0) {
+        p->storage = BACKEND_STORED;
+    } else if (strcmp(weights, "unpacked") == 0) {
+        p->storage = BACKEND_UNPACKED;
+    } else if (strcmp(weights, "auto") == 0) {
+        plan_total(p, unpacked, least);
+        p->storage = p->total_bytes <= p->free_bytes ? BACKEND_UNPACKED : BACKEND_STORED;
+    } else {
+        FAIL(e, ERR_CONFIG, "weights: '%s' is not known, it is auto, unpacked or stored", weights);
+    }
+    plan_total(p, p->storage == BACKEND_UNPACKED ? unpacked : stored, least);
+    return 0;
+}
+
+int session_plan_make(struct backend *b, const struct model *m, const struct session_options *o,
+                      struct session_plan *out, struct err *e) {
+    struct session_plan p = {0};
+    TRY(plan_context(m, o, &p, e));
+    TRY(b->ops->memory_free_bytes(b, &p.free_bytes, e));
+    const struct model_config *c = &m->config;
+    struct backend_limits limits = forward_limits(c, p.chunk_tokens);
+    p.activation_bytes = forward_bytes(b, c, p.chunk_tokens) + (uint64_t)c->V * sizeof(float);
+    p.scratch_bytes = b->ops->scratch_bytes(b, &limits);
+    p.page_bytes = (uint64_t)b->ops->kv_layer_bytes(b, c->G, c->E) * c->L;
+    uint32_t least = o->pages_least != 0 ? o->pages_least : kv_pages_of(p.context_tokens) + 1;
+    uint32_t most = o->pages_most > least ? o->pages_most : least;
+    TRY(plan_storage(b, m, o, least, &p, e));
+
+    if (p.total_bytes > p.free_bytes)
+        return fail_memory(m, &p, "free on the machine", p.free_bytes, e);
+    uint64_t beside = p.total_bytes - p.weights_bytes;
+    if (o->memory_bytes != 0 && beside > o->memory_bytes)
+        return fail_memory(m, &p, "bound beside weights", o->memory_bytes, e);
+    // Pages above the least: within the bound, or without one half of what would be left.
+    uint64_t spare = (p.free_bytes - p.total_bytes) / 2;
+    if (o->memory_bytes != 0 && o->memory_bytes - beside < spare) spare = o->memory_bytes - beside;
+    uint64_t more = p.page_bytes > 0 ? spare / p.page_bytes : 0;
+    if (more > most - least) more = most - least;
+    plan_total(&p, p.weights_bytes, least + (uint32_t)more);
+    *out = p;
+    return 0;
+}

@@ -1,0 +1,176 @@
+#include "engine/weights.h"
+
+#include "engine/base/arena.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct backend_part part_of(const struct gguf_tensor *t) {
+    return (struct backend_part){.name = t->name,
+                                 .type = t->type,
+                                 .rows = t->dims > 1 ? (uint32_t)t->dim[1] : 1,
+                                 .data = t->data};
+}
+
+struct stack {
+    struct backend_part part[BACKEND_PARTS];
+    int count;
+    uint32_t K;
+};
+
+static struct stack stack_of(const struct gguf_tensor *a, const struct gguf_tensor *b,
+                             const struct gguf_tensor *c) {
+    struct stack s = {.K = (uint32_t)a->dim[0]};
+    const struct gguf_tensor *all[] = {a, b, c};
+    for (int i = 0; i < BACKEND_PARTS && all[i] != NULL; i++) {
+        assert(all[i]->dim[0] == a->dim[0]);
+        s.part[s.count++] = part_of(all[i]);
+    }
+    return s;
+}
+
+// The matrices of one layer in the order qkv, o, gate_up, down.
+#define LAYER_MATRICES 4
+static void layer_stacks(const struct model_layer *l, struct stack out[LAYER_MATRICES]) {
+    out[0] = stack_of(l->q, l->k, l->v);
+    out[1] = stack_of(l->o, NULL, NULL);
+    out[2] = stack_of(l->gate, l->up, NULL);
+    out[3] = stack_of(l->down, NULL, NULL);
+}
+
+static bool has_bias(const struct model_layer *l) {
+    return l->q_bias != NULL || l->k_bias != NULL || l->v_bias != NULL;
+}
+
+uint64_t weights_bytes(struct backend *b, const struct model *m, enum backend_storage storage) {
+    const struct model_config *c = &m->config;
+    uint64_t vectors = c->D; // output norm
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < c->L; i++) {
+        struct stack s[LAYER_MATRICES];
+        layer_stacks(&m->layers[i], s);
+        for (int j = 0; j < LAYER_MATRICES; j++)
+            bytes += b->ops->matrix_bytes(b, s[j].part, s[j].count, s[j].K, storage);
+        vectors += 2 * (uint64_t)c->D;
+        if (has_bias(&m->layers[i])) vectors += ((uint64_t)c->H + 2 * (uint64_t)c->G) * c->E;
+    }
+    struct stack embedding = stack_of(m->embedding, NULL, NULL);
+    struct stack head = stack_of(m->output, NULL, NULL);
+    bytes += b->ops->matrix_bytes(b, embedding.part, 1, embedding.K, BACKEND_STORED);
+    bytes += b->ops->matrix_bytes(b, head.part, 1, head.K, storage);
+    return bytes + vectors * sizeof(float);
+}
+
+static int matrix_load(struct backend *b, const struct stack *s, enum backend_storage storage,
+                       struct backend_matrix **out, struct err *e) {
+    return b->ops->matrix_load(b, s->part, s->count, s->K, storage, out, e);
+}
+
+static int read_vector(const struct gguf_tensor *t, float *to, struct err *e) {
+    tensor_dequantize(t->type, t->data, t->elements, to);
+    for (uint64_t i = 0; i < t->elements; i++)
+        if (!isfinite(to[i]))
+            FAIL(e, ERR_MODEL,
+                 "tensor " STR_FMT ": holds a NaN or an infinity; the model file is damaged or was "
+                 "converted wrongly",
+                 STR_ARG(t->name));
+    return 0;
+}
+
+static int vector_upload(struct backend *b, const float *host, uint64_t n, const char *what,
+                         float **out, struct err *e) {
+    void *device;
+    TRY(b->ops->alloc(b, n * sizeof *host, what, &device, e));
+    b->ops->upload(b, device, host, n * sizeof *host);
+    b->ops->sync(b);
+    *out = device;
+    return 0;
+}
+
+static int vector_load(struct backend *b, const struct gguf_tensor *t, float *scratch, float **out,
+                       struct err *e) {
+    TRY(read_vector(t, scratch, e));
+    return vector_upload(b, scratch, t->elements, "norm weights", out, e);
+}
+
+// The biases of q, k and v one after the other; a missing one is zeros.
+static int bias_load(struct backend *b, const struct model_config *c, const struct model_layer *l,
+                     float *scratch, float **out, struct err *e) {
+    const struct gguf_tensor *bias[] = {l->q_bias, l->k_bias, l->v_bias};
+    uint64_t size[] = {(uint64_t)c->H * c->E, (uint64_t)c->G * c->E, (uint64_t)c->G * c->E};
+    uint64_t at = 0;
+    for (int i = 0; i < 3; i++) {
+        memset(scratch + at, 0, size[i] * sizeof *scratch);
+        if (bias[i] != NULL) TRY(read_vector(bias[i], scratch + at, e));
+        at += size[i];
+    }
+    return vector_upload(b, scratch, at, "biases", out, e);
+}
+
+static int layer_load(struct weights *w, const struct model *m, uint32_t index, float *scratch,
+                      struct err *e) {
+    struct backend *b = w->backend;
+    const struct model_layer *l = &m->layers[index];
+    struct weights_layer *to = &w->layer[index];
+    struct backend_matrix **matrix[LAYER_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
+    struct stack s[LAYER_MATRICES];
+    layer_stacks(l, s);
+    for (int j = 0; j < LAYER_MATRICES; j++) TRY(matrix_load(b, &s[j], w->storage, matrix[j], e));
+    TRY(vector_load(b, l->attention_norm, scratch, &to->attention_norm, e));
+    TRY(vector_load(b, l->ffn_norm, scratch, &to->ffn_norm, e));
+    if (has_bias(l)) TRY(bias_load(b, &m->config, l, scratch, &to->qkv_bias, e));
+    return 0;
+}
+
+static int load_all(struct weights *w, const struct model *m, float *scratch, struct err *e) {
+    struct stack embedding = stack_of(m->embedding, NULL, NULL);
+    struct stack head = stack_of(m->output, NULL, NULL);
+    TRY(matrix_load(w->backend, &embedding, BACKEND_STORED, &w->embedding, e));
+    for (uint32_t i = 0; i < w->L; i++) TRY(layer_load(w, m, i, scratch, e));
+    TRY(vector_load(w->backend, m->output_norm, scratch, &w->output_norm, e));
+    return matrix_load(w->backend, &head, w->storage, &w->head, e);
+}
+
+int weights_load(struct backend *b, const struct model *m, enum backend_storage storage,
+                 struct weights **out, struct err *e) {
+    const struct model_config *c = &m->config;
+    struct weights *w = calloc(1, sizeof *w);
+    struct weights_layer *layers = calloc(c->L, sizeof *layers);
+    uint64_t widest = ((uint64_t)c->H + 2 * (uint64_t)c->G) * c->E;
+    if (widest < c->D) widest = c->D;
+    float *scratch = malloc(widest * sizeof *scratch);
+    if (w == NULL || layers == NULL || scratch == NULL)
+        mem_exhausted("weight tables", c->L * sizeof *layers);
+    *w = (struct weights){.backend = b, .L = c->L, .storage = storage, .layer = layers};
+    int result = load_all(w, m, scratch, e);
+    free(scratch);
+    if (result != 0) {
+        err_prefix(e, "%s", m->file->path);
+        weights_close(w);
+        return -1;
+    }
+    *out = w;
+    return 0;
+}
+
+void weights_close(struct weights *w) {
+    if (w == NULL) return;
+    struct backend *b = w->backend;
+    for (uint32_t i = 0; i < w->L; i++) {
+        struct weights_layer *l = &w->layer[i];
+        b->ops->matrix_free(b, l->qkv);
+        b->ops->matrix_free(b, l->o);
+        b->ops->matrix_free(b, l->gate_up);
+        b->ops->matrix_free(b, l->down);
+        b->ops->free(b, l->attention_norm);
+        b->ops->free(b, l->ffn_norm);
+        b->ops->free(b, l->qkv_bias);
+    }
+    b->ops->matrix_free(b, w->embedding);
+    b->ops->matrix_free(b, w->head);
+    b->ops->free(b, w->output_norm);
+    free(w->layer);
+    free(w);
+}
