@@ -35,6 +35,10 @@ struct session_plan {
     uint64_t free_bytes; // what the device could give
 };
 
+// The context that is meant: `asked`, or the trained one for 0. Beyond it only with leave (ERR_CONFIG).
+int session_context_tokens(const struct model *m, uint32_t asked, bool beyond_trained,
+                           uint32_t *out, struct err *e);
+
 // Refuses (ERR_CONFIG) a context beyond the trained one without leave, and (ERR_MEMORY, with the
 // table of bytes) what does not fit.
 int session_plan_make(struct backend *b, const struct model *m, const struct session_options *o,

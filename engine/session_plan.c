@@ -9,17 +9,15 @@ static double mib(uint64_t bytes) {
     return (double)bytes / 1048576.0;
 }
 
-static int plan_context(const struct model *m, const struct session_options *o,
-                        struct session_plan *p, struct err *e) {
+int session_context_tokens(const struct model *m, uint32_t asked, bool beyond_trained,
+                           uint32_t *out, struct err *e) {
     uint32_t trained = m->config.trained_context;
-    p->context_tokens = o->context_tokens != 0 ? o->context_tokens : trained;
-    if (p->context_tokens > trained && !o->beyond_trained)
+    *out = asked != 0 ? asked : trained;
+    if (*out > trained && !beyond_trained)
         FAIL(e, ERR_CONFIG,
              "%s: a context of %u tokens is asked for and the model was trained for %u; lower "
              "context_tokens or say beyond_trained: true",
-             m->file->path, p->context_tokens, trained);
-    p->chunk_tokens = o->chunk_tokens != 0 ? o->chunk_tokens : DEFAULT_CHUNK;
-    p->sequences = o->sequences != 0 ? o->sequences : 1;
+             m->file->path, *out, trained);
     return 0;
 }
 
@@ -70,7 +68,9 @@ static int plan_storage(struct backend *b, const struct model *m, const struct s
 int session_plan_make(struct backend *b, const struct model *m, const struct session_options *o,
                       struct session_plan *out, struct err *e) {
     struct session_plan p = {0};
-    TRY(plan_context(m, o, &p, e));
+    TRY(session_context_tokens(m, o->context_tokens, o->beyond_trained, &p.context_tokens, e));
+    p.chunk_tokens = o->chunk_tokens != 0 ? o->chunk_tokens : DEFAULT_CHUNK;
+    p.sequences = o->sequences != 0 ? o->sequences : 1;
     TRY(b->ops->memory_free_bytes(b, &p.free_bytes, e));
     const struct model_config *c = &m->config;
     struct backend_limits limits = forward_limits(c, p.chunk_tokens);
