@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-void reply_start(struct reply *r, const struct vocabulary *vocabulary, const struct str *stop,
+void reply_start(struct reply *r, const struct reply_vocabulary *vocabulary, const struct str *stop,
                  int stop_count, int max_tokens, struct arena *a) {
     assert(max_tokens >= 1);
     *r = (struct reply){.vocabulary = vocabulary,
@@ -17,7 +17,7 @@ void reply_start(struct reply *r, const struct vocabulary *vocabulary, const str
     r->text = arena_array(a, most, vocabulary->longest_bytes);
 }
 
-static bool is_stop(const struct vocabulary *v, int32_t id) {
+static bool is_stop(const struct reply_vocabulary *v, int32_t id) {
     for (size_t i = 0; i < v->stop_count; i++)
         if (v->stops[i] == id) return true;
     return false;

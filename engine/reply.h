@@ -8,7 +8,7 @@
 #include "engine/provider.h"
 
 // What the engine needs to know of a tokenizer.
-struct vocabulary {
+struct reply_vocabulary {
     struct str (*bytes)(const void *context, int32_t id);
     const void *context;
     uint32_t size;
@@ -18,7 +18,7 @@ struct vocabulary {
 };
 
 struct reply {
-    const struct vocabulary *vocabulary;
+    const struct reply_vocabulary *vocabulary;
     const struct str *stop; // stop strings, none empty
     int stop_count;
     int max_tokens;
@@ -34,7 +34,7 @@ struct reply {
 };
 
 // `stop` and `vocabulary` are borrowed. Takes all memory from the arena.
-void reply_start(struct reply *r, const struct vocabulary *vocabulary, const struct str *stop,
+void reply_start(struct reply *r, const struct reply_vocabulary *vocabulary, const struct str *stop,
                  int stop_count, int max_tokens, struct arena *a);
 
 // The next sampled token. Sets `ended` and `finish`. A stop string counts wherever it stands, also

@@ -29,7 +29,7 @@ struct leaf {
 
 struct walk {
     struct session *session;
-    const struct vocabulary *vocabulary;
+    const struct reply_vocabulary *vocabulary;
     struct sampler *sampler;
     struct kv_sequence *trunk;
     int32_t *trunk_ids; // [context], of which trunk->length are in the cache
@@ -53,7 +53,7 @@ static void *walk_array(size_t count, size_t size) {
     return p;
 }
 
-struct walk *walk_open(struct session *s, const struct vocabulary *v, int in_flight) {
+struct walk *walk_open(struct session *s, const struct reply_vocabulary *v, int in_flight) {
     assert(in_flight >= 1 && session_plan(s)->sequences > (uint32_t)in_flight);
     struct walk *w = walk_array(1, sizeof *w);
     w->session = s;

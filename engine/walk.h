@@ -17,7 +17,7 @@ struct walk;
 void walk_session_options(struct session_options *o, uint32_t context_tokens, int in_flight);
 
 // Borrows session and vocabulary.
-struct walk *walk_open(struct session *s, const struct vocabulary *v, int in_flight);
+struct walk *walk_open(struct session *s, const struct reply_vocabulary *v, int in_flight);
 void walk_close(struct walk *w); // NULL is allowed
 
 // Takes a copy of the request. Prompt and reply that do not fit the context, an empty prompt and
