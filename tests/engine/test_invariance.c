@@ -1,5 +1,5 @@
-// DESIGN section 5: a token's numbers depend only on its prefix. Every way of feeding the same ids is
-// compared with one prefill, bit by bit; and each comparison is shown to notice planted faults.
+// DESIGN section 5: a token's numbers depend only on its prefix. Every way of feeding the same ids
+// is compared with one prefill, bit by bit; and each comparison is shown to notice planted faults.
 #include "tests/support/engine_probe.h"
 #include "tests/support/support.h"
 
