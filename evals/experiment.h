@@ -162,7 +162,10 @@ struct experiment {
     // from --only and --limit; part of resolved.json, and the plan is then partial
     struct str *only; // "field=value" each
     int only_count;
-    int64_t limit;    // -1: none
+    int64_t limit;         // -1: none
+    const char *evidence;  // "off"
+    const char **warnings; // what is allowed and seldom meant, "FILE:LINE:COLUMN: warning: ..."
+    int warning_count;
     json_t *resolved; // all defaults and overrides filled in; owned by the arena's owner
                       // (experiment_close)
 };
@@ -192,6 +195,7 @@ void experiment_checks_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE
 void experiment_analysis_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE]);
 
 json_t *experiment_schema(void); // JSON schema (draft 2020-12) made from the table of fields
+bool experiment_name_valid(const char *name);           // may stand for `name` and ids
 void experiment_new(const char *name, struct buf *out); // a commented file to start from
 
 // Cases: rows of a CSV (RFC 4180, header line) or JSONL file; columns are variables.
@@ -217,5 +221,14 @@ struct variable {
 };
 int variables_replace(struct str text, const struct variable *vars, int count, const char *where,
                       struct arena *a, struct str *out, struct err *e);
+// The same for a PCRE2 pattern: {{name}} is matched literally, {{re:name}} is itself a pattern.
+// Both count as one unit for a quantifier behind them.
+int variables_replace_pattern(struct str pattern, const struct variable *vars, int count,
+                              const char *where, struct arena *a, struct str *out, struct err *e);
+// Calls `visit` for each name that the text uses, in order (`re:` taken off when `pattern`); stops
+// with -1 when it returns -1, or when a {{ has no name and }}.
+int variables_each(struct str text, bool pattern, const char *where,
+                   int (*visit)(void *context, struct str name, struct err *e), void *context,
+                   struct err *e);
 
 #endif

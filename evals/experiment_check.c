@@ -1,0 +1,347 @@
+// How the fields of an experiment must fit together.
+#include "evals/experiment_internal.h"
+
+#include <string.h>
+
+#define AT(...) arena_printf(l->arena, __VA_ARGS__)
+#define WRONG(path, ...) diagnose_at(l->d, l->root, (path), __VA_ARGS__)
+
+static bool same_id(const char *a, const char *b) {
+    return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+static void check_models(struct load *l) {
+    const struct experiment *x = l->x;
+    for (int i = 0; i < x->model_count; i++) {
+        const struct experiment_model *m = &x->models[i];
+        for (int k = 0; k < i; k++)
+            if (same_id(m->id, x->models[k].id))
+                WRONG(AT("models[%d].id", i), "'%s' is models[%d] already; ids must differ", m->id,
+                      k);
+        if (m->path == NULL && m->fixture == NULL)
+            WRONG(AT("models[%d].path", i), "is missing: a model needs a path (or a fixture)");
+        if (m->path != NULL && m->fixture != NULL)
+            WRONG(AT("models[%d].fixture", i), "path is given too; one of them must go");
+    }
+}
+
+// The reply comes on top of the length; together they must fit into the window.
+static void check_window(struct load *l, const char *what, int length, const char *path) {
+    const struct experiment *x = l->x;
+    for (int i = 0; i < x->model_count; i++) {
+        const struct experiment_model *m = &x->models[i];
+        const int64_t sum = (int64_t)length + x->generation.max_tokens;
+        if (m->context_tokens == 0 || length <= 0 || sum <= (int64_t)m->context_tokens) continue;
+        WRONG(path,
+              "%s %d (chat template included) + generation.max_tokens %d = %lld, more than "
+              "context_tokens %u of model '%s'; nothing is ever cut, so make one of them fit",
+              what, length, x->generation.max_tokens, (long long)sum, m->context_tokens,
+              m->id == NULL ? "?" : m->id);
+        return;
+    }
+}
+
+static void check_lengths(struct load *l) {
+    const struct experiment *x = l->x;
+    for (int i = 0; i < x->length_count; i++) {
+        if (i > 0 && x->lengths[i] > 0 && x->lengths[i] <= x->lengths[i - 1])
+            WRONG(AT("lengths.tokens[%d]", i), "%d follows %d; lengths must ascend", x->lengths[i],
+                  x->lengths[i - 1]);
+        check_window(l, "length", x->lengths[i], AT("lengths.tokens[%d]", i));
+    }
+    if (x->arms[ARM_SHORT]) check_window(l, "short_tokens", x->short_tokens, "short_tokens");
+}
+
+static void check_generation(struct load *l) {
+    const struct experiment_generation *g = &l->x->generation;
+    if (g->samples > 1 && g->temperature == 0)
+        WRONG(
+            "generation.samples",
+            "%d samples at temperature 0 are all the same reply; set generation.temperature above "
+            "0, or samples to 1",
+            g->samples);
+    for (int i = 0; i < g->stop_count; i++)
+        if (g->stop[i].p != NULL && g->stop[i].n == 0)
+            WRONG(AT("generation.stop[%d]", i), "an empty text would end every reply at once");
+}
+
+static void check_arms(struct load *l) {
+    if (!l->x->arms[ARM_PLACED])
+        WRONG("arms", "'placed' is missing: it is the measurement, the others stand beside it");
+}
+
+struct references {
+    struct load *l;
+    const struct experiment_constraint *constraint; // whose variables are known; NULL: none
+    bool filler;                                    // {{filler}} is known
+    int fillers;                                    // times it was seen
+    bool *used;                                     // by variable of the constraint; or NULL
+};
+
+static int see_reference(void *context, struct str name, struct err *e) {
+    struct references *r = context;
+    if (r->filler && str_equal_c(name, "filler")) {
+        r->fillers++;
+        return 0;
+    }
+    const char *known[256];
+    size_t count = 0;
+    const size_t most = sizeof known / sizeof *known;
+    const struct experiment_constraint *c = r->constraint;
+    for (int i = 0; c != NULL && i < c->var_count; i++) {
+        if (str_equal_c(name, c->vars[i].name)) {
+            if (r->used != NULL) r->used[i] = true;
+            return 0;
+        }
+        if (count < most) known[count++] = c->vars[i].name;
+    }
+    for (int i = 0; i < r->l->column_count; i++) {
+        if (str_equal_c(name, r->l->columns[i])) return 0;
+        if (count < most) known[count++] = r->l->columns[i];
+    }
+    if (r->filler && count < most) known[count++] = "filler";
+    // Without the cases at hand (a record that is read again) a name may be a column.
+    if (r->l->x->cases_path != NULL && r->l->columns == NULL) return 0;
+    struct buf text = {0};
+    buf_printf(&text, "{{" STR_FMT "}} is not defined", STR_ARG(name));
+    const char *near = str_nearest(str_to_c(r->l->arena, name), known, count);
+    if (near != NULL) {
+        buf_printf(&text, "; did you mean {{%s}}?", near);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            buf_printf(&text, "%s{{%s}}", i == 0 ? "; known here: " : ", ", known[i]);
+        if (count == 0) buf_add_c(&text, "; no variable is known here");
+    }
+    ERR_SET(e, ERR_CONFIG, "%s", text.p);
+    buf_free(&text);
+    return -1;
+}
+
+static void check_references(struct references *r, struct str text, bool pattern,
+                             const char *path) {
+    struct load *l = r->l;
+    struct err e = {0};
+    if (text.p == NULL) return;
+    if (variables_each(text, pattern, "text", see_reference, r, &e) == 0) return;
+    const char *message = strncmp(e.text, "text: ", 6) == 0 ? e.text + 6 : e.text;
+    WRONG(path, "%s", message);
+}
+
+static void check_messages(struct load *l) {
+    const struct experiment *x = l->x;
+    struct references r = {.l = l, .filler = true};
+    bool missing = x->message_count == 0;
+    for (int i = 0; i < x->message_count; i++) {
+        check_references(&r, x->messages[i].text, false, AT("prompt.messages[%d].text", i));
+        missing |= x->messages[i].text.p == NULL;
+    }
+    if (!missing && r.fillers == 0)
+        WRONG("prompt.messages",
+              "{{filler}} is missing: one message must hold it, where the long text goes");
+    if (r.fillers > 1)
+        WRONG("prompt.messages", "{{filler}} stands %d times; it must stand once over all messages",
+              r.fillers);
+}
+
+static void check_filler(struct load *l) {
+    const struct experiment_filler *f = &l->x->filler;
+    if (f->kind == FILLER_FILES && f->path_count == 0)
+        WRONG("prompt.filler.paths", "is missing: kind files needs at least one path");
+    if (f->kind != FILLER_FILES && f->path_count > 0)
+        WRONG("prompt.filler.paths", "only kind files takes paths");
+    if (f->kind != FILLER_NOISE && f->sentence_count > 0)
+        WRONG("prompt.filler.sentences", "only kind noise takes sentences");
+    if (f->wrapper.n > 0 && f->kind != FILLER_FILES)
+        WRONG("prompt.filler.wrapper", "only kind files takes a wrapper");
+    if (f->wrapper.n > 0 && str_count(f->wrapper, STR("{{text}}")) != 1)
+        WRONG("prompt.filler.wrapper", "{{text}} must stand in it once, where the unit goes");
+}
+
+static void check_variable(struct load *l, const struct experiment_variable *v, const char *path) {
+    if (strcmp(v->name, "filler") == 0) WRONG(path, "the name 'filler' is taken");
+    if (v->kind == VARIABLE_CHOICE) {
+        if (v->choice_count == 0) WRONG(path, "a choice needs choices: [...]");
+        if (v->count != 0) WRONG(AT("%s.count", path), "a choice takes no count");
+        for (int i = 0; i < v->choice_count; i++)
+            for (int k = 0; k < i; k++)
+                if (v->choices[i].p != NULL && str_equal(v->choices[i], v->choices[k])) {
+                    WRONG(AT("%s.choices[%d]", path, i), "'" STR_FMT "' stands in the list twice",
+                          STR_ARG(v->choices[i]));
+                    return;
+                }
+    } else {
+        if (v->count == 0) WRONG(path, "needs count: how many characters are drawn");
+        if (v->choice_count > 0) WRONG(AT("%s.choices", path), "only kind choice takes choices");
+    }
+    for (int i = 0; i < l->column_count; i++)
+        if (strcmp(v->name, l->columns[i]) == 0)
+            WRONG(path, "the cases have a column of that name; rename the variable");
+}
+
+static void check_kind(struct load *l, const struct experiment_constraint *c, const char *path) {
+    switch (c->kind) {
+    case CONSTRAINT_STATE:
+        if (c->value.p == NULL && c->met.p == NULL)
+            WRONG(path, "kind state needs value (or met): what a reply that states it holds");
+        break;
+    case CONSTRAINT_FORMAT:
+        if (c->met.p == NULL) WRONG(path, "kind format needs met: the pattern of the right shape");
+        break;
+    case CONSTRAINT_FORBID:
+        if (c->violated.p == NULL)
+            WRONG(path, "kind forbid needs violated: the pattern of what must not be done");
+        else if (c->answered.p == NULL)
+            WRONG(path, "kind forbid needs answered: a pattern which shows that the task was "
+                        "attempted at all");
+        if (c->met.p != NULL)
+            WRONG(AT("%s.met", path), "kind forbid is met when it was answered and not violated");
+        break;
+    }
+    if (c->kind != CONSTRAINT_STATE && c->value.p != NULL)
+        WRONG(AT("%s.value", path), "only kind state takes a value");
+    if (c->value.p != NULL && str_trim(c->value).n == 0)
+        WRONG(AT("%s.value", path), "an empty value stands in every reply");
+}
+
+static void check_constraint(struct load *l, const struct experiment_constraint *c,
+                             const char *path) {
+    bool *used = arena_array(l->arena, (size_t)c->var_count + 1, sizeof *used);
+    struct references r = {.l = l, .constraint = c, .used = used};
+    if (c->text.p != NULL && str_trim(c->text).n == 0) WRONG(AT("%s.text", path), "is empty");
+    check_references(&r, c->text, false, AT("%s.text", path));
+    // A variable that only the checks use is drawn for nothing: the model never sees it.
+    for (int i = 0; i < c->var_count && c->text.p != NULL; i++)
+        if (!used[i])
+            diagnose_warning_at(
+                l->d, l->root, AT("%s.vars.%s", path, c->vars[i].name),
+                "the constraint's text does not use it, so the model never sees it");
+    check_references(&r, c->value, false, AT("%s.value", path));
+    check_references(&r, c->met, true, AT("%s.met", path));
+    check_references(&r, c->violated, true, AT("%s.violated", path));
+    check_references(&r, c->answered, true, AT("%s.answered", path));
+    const struct {
+        const char *name;
+        const struct str *texts;
+        int count;
+    } lists[] = {{"met", c->example_met, c->example_met_count},
+                 {"not", c->example_not, c->example_not_count},
+                 {"violated", c->example_violated, c->example_violated_count}};
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < lists[k].count; i++)
+            check_references(&r, lists[k].texts[i], false,
+                             AT("%s.examples.%s[%d]", path, lists[k].name, i));
+    for (int i = 0; i < c->var_count; i++)
+        check_variable(l, &c->vars[i], AT("%s.vars.%s", path, c->vars[i].name));
+    if (c->example_violated_count > 0 && c->violated.p == NULL)
+        WRONG(AT("%s.examples.violated", path),
+              "there is no violated pattern that they could prove");
+}
+
+static void check_constraints(struct load *l) {
+    const struct experiment *x = l->x;
+    for (int i = 0; i < x->constraint_count; i++) {
+        const struct experiment_constraint *c = &x->constraints[i];
+        const char *path = AT("constraints[%d]", i);
+        if (same_id(c->id, "all")) WRONG(AT("%s.id", path), "'all' means all constraints");
+        for (int k = 0; k < i; k++)
+            if (same_id(c->id, x->constraints[k].id))
+                WRONG(AT("%s.id", path), "'%s' is constraints[%d] already; ids must differ", c->id,
+                      k);
+        if (node_find(l->root, AT("%s.kind", path), &(struct mark){0}) != NULL)
+            check_kind(l, c, path);
+        check_constraint(l, c, path);
+    }
+}
+
+// Every constraint has exactly one place in a row.
+static void check_row(struct load *l, const struct experiment_placement *p, const char *path) {
+    const struct experiment *x = l->x;
+    int *times = arena_array(l->arena, (size_t)x->constraint_count + 1, sizeof *times);
+    for (int i = 0; i < p->move_count; i++)
+        if (++times[p->move[i]] == 2)
+            WRONG(AT("%s.move", path), "'%s' stands in it twice", x->constraints[p->move[i]].id);
+    for (int i = 0; i < p->other_count; i++) {
+        const int c = p->others[i].constraint;
+        if (times[c]++ > 0)
+            WRONG(AT("%s.others.%s", path, x->constraints[c].id),
+                  "'%s' moves in this row; it cannot have a fixed place too", x->constraints[c].id);
+    }
+    struct buf missing = {0};
+    for (int i = 0; i < x->constraint_count; i++)
+        if (times[i] == 0 && x->constraints[i].id != NULL)
+            buf_printf(&missing, "%s'%s'", missing.n == 0 ? "" : ", ", x->constraints[i].id);
+    if (missing.n > 0)
+        WRONG(AT("%s.others", path),
+              "no place for %s; every constraint must move or stand under others", missing.p);
+    buf_free(&missing);
+}
+
+static bool has_system_message(const struct experiment *x) {
+    for (int i = 0; i < x->message_count; i++)
+        if (str_equal_c(x->messages[i].role, "system")) return true;
+    return false;
+}
+
+static void check_place(struct load *l, struct place place, const char *path) {
+    if (place.anchor == PLACE_IN_SYSTEM && l->x->message_count > 0 && !has_system_message(l->x))
+        WRONG(path, "in_system needs a message with role: system in prompt.messages");
+}
+
+static void check_places(struct load *l, const struct experiment_placement *p, const char *path) {
+    if (p->place_count == 0)
+        WRONG(path, "needs depths (or anchors): where the moving constraints stand");
+    for (int i = 0; i < p->place_count; i++) {
+        char text[24];
+        place_text(p->places[i], text);
+        for (int k = 0; k < i; k++)
+            if (place_equal(p->places[i], p->places[k])) {
+                WRONG(
+                    AT("%s.%s", path, p->places[i].anchor == PLACE_AT_DEPTH ? "depths" : "anchors"),
+                    "%s stands in the row twice", text);
+                break;
+            }
+        check_place(l, p->places[i], AT("%s.anchors", path));
+    }
+    for (int i = 0; i < p->other_count; i++)
+        check_place(l, p->others[i].place,
+                    AT("%s.others.%s", path, l->x->constraints[p->others[i].constraint].id));
+}
+
+static void check_placements(struct load *l) {
+    const struct experiment *x = l->x;
+    for (int i = 0; i < x->placement_count; i++) {
+        const struct experiment_placement *p = &x->placements[i];
+        const char *path = AT("placements[%d]", i);
+        for (int k = 0; k < i; k++)
+            if (same_id(p->id, x->placements[k].id))
+                WRONG(AT("%s.id", path), "'%s' is placements[%d] already; ids must differ", p->id,
+                      k);
+        check_row(l, p, path);
+        check_places(l, p, path);
+    }
+}
+
+static void check_repeats(struct load *l) {
+    const struct experiment *x = l->x;
+    if (x->cases_path == NULL && x->repeats == 0)
+        WRONG("repeats", "is missing: expected a whole number (only cases give it by themselves)");
+    if (l->columns != NULL && x->repeats > l->case_count)
+        WRONG("repeats", "%d repeats, but the cases have %d rows; repeat r takes row r", x->repeats,
+              l->case_count);
+    for (int i = 0; i < l->column_count; i++)
+        if (strcmp(l->columns[i], "filler") == 0)
+            WRONG("cases.file", "a column is called 'filler', a name that is taken");
+}
+
+void experiment_check(struct load *l) {
+    check_models(l);
+    check_generation(l);
+    check_messages(l);
+    check_filler(l);
+    check_constraints(l);
+    check_placements(l);
+    check_lengths(l);
+    check_arms(l);
+    check_repeats(l);
+    experiment_check_analysis(l);
+}

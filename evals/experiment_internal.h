@@ -1,0 +1,33 @@
+// What the files of the experiment loader share.
+#ifndef LACUNA_EVALS_EXPERIMENT_INTERNAL_H
+#define LACUNA_EVALS_EXPERIMENT_INTERNAL_H
+
+#include "evals/experiment.h"
+#include "evals/experiment_node.h"
+
+struct load {
+    struct arena *arena;
+    struct diagnostics *d;
+    const struct node *root; // for the places of what the rules complain about
+    struct experiment *x;
+    const char **columns; // of the cases; NULL when they are not loaded
+    int column_count;
+    int case_count;
+};
+
+// resolved.json into the struct. Names of models and constraints that do not exist are complained
+// about.
+void experiment_build(struct load *l, const json_t *resolved);
+// What the table cannot say: how the fields fit together.
+void experiment_check(struct load *l);
+void experiment_check_analysis(struct load *l); // primary and gates
+// "length=8000,depth=middle" into the list that resolved.json holds, in a fixed order.
+int experiment_only(const struct experiment *x, const char *text, struct arena *a,
+                    struct str **items, int *count, struct err *e);
+
+int experiment_constraint_index(const struct experiment *x, const char *id); // -1: none
+int experiment_model_index(const struct experiment *x, const char *id);
+int experiment_placement_index(const struct experiment *x, const char *id);
+bool place_equal(struct place a, struct place b);
+
+#endif
