@@ -31,6 +31,10 @@ const struct cli_verb cli_verbs[] = {
      "the\n"
      "tensor types, the rotation, and a table of memory in bytes.",
      cli_model},
+    {"new", "[NAME]", "a commented experiment file to start from",
+     "Writes NAME.yaml, or to stdout without a NAME. A file that is there is never overwritten.",
+     cli_new},
+    {"schema", "", "the JSON schema of the experiment file", NULL, cli_schema},
     {"compare", "BASELINE RUN", "paired comparison and gates (not available yet)", NULL, run_later},
     {"baseline", "RUN", "a small file to commit (not available yet)", NULL, run_later},
     {"merge", "RUN...", "one record out of shards (not available yet)", NULL, run_later},

@@ -1,5 +1,5 @@
-// The table of fields as a commented file to start from: what must be given stands there, what may be
-// given stands behind a comment sign with its default.
+// The table of fields as a commented file to start from: what must be given stands there, what may
+// be given stands behind a comment sign with its default.
 #include "evals/experiment.h"
 #include "evals/experiment_fields.h"
 

@@ -1,4 +1,5 @@
-// The table of fields as a JSON schema (draft 2020-12), for editors that complete and check as one types.
+// The table of fields as a JSON schema (draft 2020-12), for editors that complete and check as one
+// types.
 #include "evals/experiment.h"
 #include "evals/experiment_fields.h"
 
