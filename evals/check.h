@@ -4,10 +4,11 @@
 #define LACUNA_EVALS_CHECK_H
 
 #include "evals/experiment.h"
+#include "evals/pattern.h"
 #include "reports/record.h"
 
-#define CHECK_MATCH_LIMIT 1000000
-#define CHECK_DEPTH_LIMIT 100000
+#define CHECK_MATCH_LIMIT PATTERN_MATCH_LIMIT
+#define CHECK_DEPTH_LIMIT PATTERN_DEPTH_LIMIT
 
 // The checks of one constraint with its variables filled in. Compiled patterns are cached by text
 // in the set, so that repeats with equal patterns compile once.

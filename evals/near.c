@@ -1,0 +1,176 @@
+#include "evals/near.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALTERNATIVES_MOST = 256 };
+
+struct points {
+    uint32_t *p;
+    size_t n;
+};
+
+static void points_append(struct points *to, const uint32_t *points, size_t n, struct arena *a) {
+    uint32_t *joined = arena_array(a, to->n + n + 1, sizeof *joined);
+    if (to->n > 0) memcpy(joined, to->p, to->n * sizeof *joined);
+    if (n > 0) memcpy(joined + to->n, points, n * sizeof *joined);
+    *to = (struct points){joined, to->n + n};
+}
+
+static void append_to_all(struct points *all, int count, const uint32_t *points, size_t n,
+                          struct arena *a) {
+    for (int i = 0; i < count; i++) points_append(&all[i], points, n, a);
+}
+
+static void append_text(struct points *all, int count, struct str text, bool ignore_case,
+                        struct arena *a) {
+    struct value_text t;
+    value_fold(text, ignore_case, a, &t);
+    append_to_all(all, count, t.points, t.count, a);
+}
+
+static const struct experiment_variable *find_variable(const struct experiment_constraint *c,
+                                                       struct str name) {
+    for (int i = 0; i < c->var_count; i++)
+        if (str_equal_c(name, c->vars[i].name)) return &c->vars[i];
+    return NULL;
+}
+
+static struct str drawn_value(const struct variable *vars, int count, struct str name) {
+    for (int i = 0; i < count; i++)
+        if (str_equal_c(name, vars[i].name)) return vars[i].value;
+    return STR("");
+}
+
+static bool all_capitals(struct str s) {
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] < 'A' || s.p[i] > 'Z') return false;
+    return s.n > 0;
+}
+
+struct expansion {
+    const struct experiment_constraint *c;
+    const struct variable *vars;
+    int var_count;
+    struct arena *a;
+    struct points all[ALTERNATIVES_MOST];
+    int count;
+    bool has_shape;
+};
+
+// False when the choices multiply beyond what is looked for.
+static bool append_choices(struct expansion *x, const struct experiment_variable *v) {
+    if (v->choice_count <= 0 || x->count * v->choice_count > ALTERNATIVES_MOST) return false;
+    int before = x->count;
+    for (int choice = v->choice_count - 1; choice >= 0; choice--) {
+        for (int i = 0; i < before; i++) {
+            struct points *to = &x->all[choice * before + i];
+            *to = x->all[i];
+            append_text(to, 1, v->choices[choice], x->c->ignore_case, x->a);
+        }
+    }
+    x->count = before * v->choice_count;
+    return true;
+}
+
+static bool append_variable(struct expansion *x, struct str name) {
+    const struct experiment_variable *v = find_variable(x->c, name);
+    struct str drawn = drawn_value(x->vars, x->var_count, name);
+    if (v != NULL && v->kind == VARIABLE_CHOICE) {
+        x->has_shape = true;
+        return append_choices(x, v);
+    }
+    bool digits = v != NULL && v->kind == VARIABLE_DIGITS;
+    bool capitals =
+        v != NULL && v->kind == VARIABLE_LETTERS && all_capitals(drawn) && !x->c->ignore_case;
+    if (!digits && !capitals) {
+        append_text(x->all, x->count, drawn, x->c->ignore_case, x->a);
+        return true;
+    }
+    x->has_shape = true;
+    uint32_t wildcard = digits ? VALUE_ANY_DIGIT : VALUE_ANY_CAPITAL;
+    for (size_t i = 0; i < drawn.n; i++) append_to_all(x->all, x->count, &wildcard, 1, x->a);
+    return true;
+}
+
+static void add_shapes(const struct value_rules *rules, struct expansion *x, struct str template,
+                       struct near_shapes *out) {
+    x->count = 1;
+    x->all[0] = (struct points){NULL, 0};
+    x->has_shape = false;
+    for (size_t at = 0; at < template.n;) {
+        size_t open = str_find(template, STR("{{"), at);
+        size_t close = open == STR_NONE ? STR_NONE : str_find(template, STR("}}"), open);
+        if (close == STR_NONE) open = template.n;
+        append_text(x->all, x->count, str_slice(template, at, open), x->c->ignore_case, x->a);
+        if (close == STR_NONE) break;
+        if (!append_variable(x, str_trim(str_slice(template, open + 2, close)))) return;
+        at = close + 2;
+    }
+    if (!x->has_shape) return;
+    struct value *shapes = arena_array(x->a, (size_t)(out->count + x->count), sizeof *shapes);
+    if (out->count > 0) memcpy(shapes, out->shapes, (size_t)out->count * sizeof *shapes);
+    out->shapes = shapes;
+    for (int i = 0; i < x->count; i++) {
+        struct points p = x->all[i];
+        while (p.n > 0 && value_is_space(p.p[p.n - 1])) p.n--;
+        while (p.n > 0 && value_is_space(p.p[0])) p.p++, p.n--;
+        if (p.n > 0) value_compile(rules, p.p, p.n, x->a, &out->shapes[out->count++]);
+    }
+}
+
+void near_compile(const struct value_rules *rules, const struct experiment_constraint *c,
+                  const struct variable *vars, int var_count, struct arena *a,
+                  struct near_shapes *out) {
+    *out = (struct near_shapes){NULL, 0};
+    struct expansion x = {.c = c, .vars = vars, .var_count = var_count, .a = a};
+    if (c->value.p != NULL) {
+        add_shapes(rules, &x, c->value, out);
+        return;
+    }
+    for (int i = 0; c->met.p != NULL && i < c->var_count; i++) {
+        struct str use = str_from(arena_printf(a, "{{%s}}", c->vars[i].name));
+        if (str_find(c->met, use, 0) != STR_NONE) add_shapes(rules, &x, use, out);
+    }
+}
+
+struct found {
+    size_t match[2];
+};
+
+static int by_place(const void *left, const void *right) {
+    const struct found *a = left, *b = right;
+    if (a->match[0] != b->match[0]) return a->match[0] < b->match[0] ? -1 : 1;
+    return (a->match[1] > b->match[1]) - (a->match[1] < b->match[1]);
+}
+
+static bool overlaps(const size_t match[2], const size_t (*ranges)[2], size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (match[0] < ranges[i][1] && ranges[i][0] < match[1]) return true;
+    return false;
+}
+
+void near_find(const struct near_shapes *s, const struct value_text *t, struct str text,
+               const size_t (*right)[2], size_t right_count, struct arena *a, struct str **near,
+               int *count) {
+    enum { FOUND_MOST = 64 };
+    struct found found[FOUND_MOST];
+    size_t total = 0;
+    for (int i = 0; i < s->count; i++) {
+        size_t at = 0, match[2];
+        while (total < FOUND_MOST && value_find(&s->shapes[i], t, at, match, &at))
+            if (!overlaps(match, right, right_count))
+                memcpy(found[total++].match, match, sizeof match);
+    }
+    qsort(found, total, sizeof *found, by_place);
+    *near = NULL;
+    *count = 0;
+    for (size_t i = 0; i < total && *count < NEAR_MOST; i++) {
+        struct str this = str_slice(text, found[i].match[0], found[i].match[1]);
+        bool known = false;
+        for (int k = 0; k < *count; k++) known |= str_equal((*near)[k], this);
+        if (known) continue;
+        if (*near == NULL) *near = arena_array(a, NEAR_MOST, sizeof **near);
+        (*near)[(*count)++] = str_copy(a, this);
+    }
+}
