@@ -1,10 +1,11 @@
-// Gates: what a run must reach to pass (exit code 100 when it does not), judged on the bounds of the
-// interval and never on the rate alone.
+// Gates: what a run must reach to pass (exit code 100 when it does not), judged on the bounds of
+// the interval and never on the rate alone.
 //
 // A gate's rate is taken over the trials that `where` names. A dimension (model, length, placement,
-// depth) that `where` leaves open is pooled when the gate pools it; otherwise the gate holds for each
-// of its values and becomes one judgement each. `at_least` passes when the lower bound reaches it and
-// fails when the upper bound stays below it; between them it cannot decide. `at_most` likewise.
+// depth) that `where` leaves open is pooled when the gate pools it; otherwise the gate holds for
+// each of its values and becomes one judgement each. `at_least` passes when the lower bound reaches
+// it and fails when the upper bound stays below it; between them it cannot decide. `at_most`
+// likewise.
 #ifndef LACUNA_EVALS_GATES_H
 #define LACUNA_EVALS_GATES_H
 
@@ -27,21 +28,22 @@ struct gate_outlook {
 struct design_outlook {
     struct gate_outlook *gates;
     int gate_count;
-    // The smallest difference of two places' rates that the paired test (5 %) finds in 80 of 100 runs:
-    // at best (repeats change in one direction only), and where the two cells are independent around
-    // one half. Above 1: no difference can be found with so few repeats.
+    // The smallest difference of two places' rates that the paired test (5 %) finds in 80 of 100
+    // runs: at best (repeats change in one direction only), and where the two cells are independent
+    // around one half. Above 1: no difference can be found with so few repeats.
     int repeats;
     double detectable_best, detectable;
     int repeats_for_20, repeats_for_10; // needed for 20 and 10 points, independent cells
     const char *sentence;               // all of that in words
 };
 
-// From the planned trials alone. A gate that cannot pass on perfect data is ERR_CONFIG naming the gate,
-// its trials and the bound they reach; with --only or --limit it is only said in `why`.
+// From the planned trials alone. A gate that cannot pass on perfect data is ERR_CONFIG naming the
+// gate, its trials and the bound they reach; with --only or --limit it is only said in `why`.
 int gates_plan(const struct experiment *x, const struct record_trial *trials, int64_t trial_count,
                struct arena *a, struct design_outlook *out, struct err *e);
 
-// Judges every gate on the record's outcomes; arrays in the arena. An unfinished run decides nothing.
+// Judges every gate on the record's outcomes; arrays in the arena. An unfinished run decides
+// nothing.
 struct tally;
 void gates_judge(const struct experiment *x, const struct tally *t, struct arena *a,
                  struct summary_gate **gates, int *count);
