@@ -1,0 +1,68 @@
+// Filler: the long text around the constraints, as an endless (files: a finite) stream of whole units.
+//
+// A stream is drawn from one named random stream, rng_open(seed, "repeat N" or "case ID", "filler"), and
+// from nothing else. Unit i does not depend on how many units are taken, so the filler of a shorter
+// prompt is a prefix of the filler of a longer one.
+//
+// Join rules (DESIGN section 4.2): a joining space belongs to the segment that follows it, a line break to
+// the one before it. A unit therefore carries its space in `lead` and its line breaks in `tail`.
+#ifndef LACUNA_PROMPTS_FILLER_H
+#define LACUNA_PROMPTS_FILLER_H
+
+#include "engine/base/arena.h"
+#include "engine/base/err.h"
+#include "engine/base/hash.h"
+#include "engine/base/rng.h"
+#include "engine/base/str.h"
+
+#include <stdbool.h>
+
+struct filler_unit {
+    struct str lead; // space that joins it to the unit before it
+    struct str text; // the unit itself
+    struct str tail; // line breaks that part it from the unit behind it
+    // Where lead + text + tail stand in filler_text(): [from, to).
+    size_t from, to;
+};
+
+struct filler;
+
+// Fluent everyday English from a grammar: no digits, weekdays or names. No sentence comes twice.
+// With its lead a unit has at most 64 bytes, hence at most 64 tokens in any byte-level tokenizer.
+#define FILLER_PROSE_UNIT_BYTES 64
+struct filler *filler_prose_open(struct rng rng, struct arena *a);
+
+// Fixed sentences, all of them once per pass, each pass in an order drawn anew. `count` 0: the built-in
+// ones. Sentences are borrowed. `spaced`: see filler_language_spaced.
+struct filler *filler_noise_open(const struct str *sentences, size_t count, bool spaced,
+                                 struct rng rng, struct arena *a);
+
+// "word-word: word" lines of seeded random words without digits. No key comes twice.
+struct filler *filler_pairs_open(struct rng rng, struct arena *a);
+
+// The user's own texts. Loaded and split once, shared by the streams of all repeats.
+enum filler_split { FILLER_SPLIT_SENTENCE, FILLER_SPLIT_PARAGRAPH, FILLER_SPLIT_DOCUMENT };
+struct filler_texts;
+// `wrapper` (or empty) stands around each unit: {{text}} once, {{n}} for the unit's number from 1.
+// Texts are UTF-8 (a byte order mark is dropped); anything else is ERR_CONFIG naming file and byte.
+int filler_texts_load(const char *const *paths, size_t count, enum filler_split split,
+                      struct str wrapper, struct arena *a, struct filler_texts **out,
+                      struct err *e);
+size_t filler_texts_units(const struct filler_texts *t);
+const char *filler_texts_sha256(const struct filler_texts *t, size_t path); // of the file's bytes
+// In file order, or with `shuffle` in an order drawn from `rng`. It ends; nothing comes twice.
+struct filler *filler_files_open(const struct filler_texts *texts, bool shuffle, bool spaced,
+                                 struct rng rng, struct arena *a);
+
+// Unit i. *out is NULL behind the end of a finite stream. Units stay where they are (arena).
+int filler_unit(struct filler *f, size_t i, const struct filler_unit **out, struct err *e);
+// All units taken so far, joined: what the record stores once per repeat. Valid until the next unit.
+struct str filler_text(const struct filler *f);
+// The joins of a foreign sentence (constraint, closing unit) among this filler's units.
+struct str filler_lead(const struct filler *f);
+struct str filler_tail(const struct filler *f);
+
+// Whether the language (BCP 47 tag, "en", "zh-Hans") puts spaces between sentences.
+bool filler_language_spaced(const char *language);
+
+#endif

@@ -1,0 +1,91 @@
+// One prompt: messages, filler and constraints put together for one model, at an exact length.
+//
+// How the filler's slot is found: the messages are rendered once with a marker that occurs nowhere in
+// them in place of {{filler}} (and another one where in_system constraints go). Where the markers land
+// in the rendered pieces, text is put in. The finished messages are then rendered again, and the result
+// must equal what was put together, byte for byte and control flag for control flag. A template that
+// does more with a text than carry it through (or trim it at its ends) is thus noticed.
+//
+// How the length becomes exact: template, messages, constraints and units are counted one by one (units
+// once per stream), which leaves room for whole units and a closing unit of what remains. Then the
+// whole prompt is tokenized and has to have that many ids; where a join made a difference, the room
+// is corrected by it and the closing unit built anew. Nothing is ever cut.
+#ifndef LACUNA_PROMPTS_PROMPT_H
+#define LACUNA_PROMPTS_PROMPT_H
+
+#include "prompts/closing.h"
+
+#define PROMPT_SLOT "{{filler}}"
+#define PROMPT_DEPTH_MOST 100000 // depths are thousandths of a per cent of the filler's tokens
+#define PROMPT_DEPTH_NONE (-1)
+
+enum prompt_anchor {
+    PROMPT_AT_DEPTH,      // at the unit boundary nearest to `depth`
+    PROMPT_IN_SYSTEM,     // at the end of the first system message
+    PROMPT_BEFORE_FILLER, // a paragraph of its own before the filler
+    PROMPT_AFTER_FILLER,  // a paragraph of its own behind the filler
+};
+
+// A constraint's text and where it goes. Equal places keep the order of the array.
+struct prompt_insert {
+    const char *id;
+    struct str text;
+    enum prompt_anchor anchor;
+    int32_t depth; // PROMPT_AT_DEPTH only
+};
+
+struct prompt_request {
+    const struct provider_message *messages; // the text of exactly one holds {{filler}} once
+    size_t message_count;
+    struct units *units; // the repeat's filler as this model counts it
+    const struct closing_words *closing;
+    struct rng closing_rng;
+    bool spaced; // the language puts spaces between sentences
+    const struct prompt_insert *inserts;
+    size_t insert_count;
+    int length;            // ids of the whole prompt; -1: whatever `filler_tokens` gives
+    int filler_tokens;     // with length -1: tokens of filler, closing unit included
+    int32_t tolerance_ppm; // how far below `length` a prompt may stay when units are long
+};
+
+// A run of the prompt's text. `stored`: bytes [from, to) of filler_text().
+struct prompt_part {
+    bool control; // written by the chat template
+    struct str text;
+    bool stored;
+    size_t from, to;
+};
+
+struct prompt_span {
+    size_t insert;                // index into the request's inserts
+    uint32_t first_token, tokens; // all tokens that hold a byte of it
+    size_t first_byte, bytes;     // in the rendered text, join left out
+    int32_t depth;                // real depth; PROMPT_DEPTH_NONE for an anchor
+    bool shares; // its first or last token also holds text around it (no clean join there)
+};
+
+struct prompt {
+    struct prompt_part *parts;
+    size_t part_count;
+    struct str text;           // all parts joined
+    struct provider_ids ids;   // count 0 without exact ids
+    uint32_t tokens;           // of the whole prompt: ids.count, or an estimate
+    uint32_t template_tokens;  // those that begin in text the template wrote
+    uint32_t filler_tokens;    // units and closing unit
+    struct prompt_span *spans; // by position
+    size_t span_count;
+    struct str closing;
+    size_t filler_bytes; // of filler_text() that the prompt uses
+};
+
+struct prompt_builder;
+struct prompt_builder *prompt_builder_open(struct provider *p); // borrowed
+void prompt_builder_close(struct prompt_builder *b);            // NULL is allowed
+struct counter *prompt_builder_counter(struct prompt_builder *b);
+
+// Everything in *out lives in `a`, in the filler's arena, or is borrowed from the request. Errors are
+// ERR_CONFIG: what does not fit, cannot be hit, or cannot be found again, with counts and remedy.
+int prompt_build(struct prompt_builder *b, const struct prompt_request *r, struct arena *a,
+                 struct prompt *out, struct err *e);
+
+#endif
