@@ -95,6 +95,9 @@ struct record_header {
     const char *folder; // runs/NAME-<12 hex> or -o
     struct str experiment_yaml;
     const json_t *resolved;
+    // What is known of the identity before planning, or NULL: only to name the fields that differ when
+    // the folder holds the run of another request.
+    const json_t *identity;
 };
 
 enum record_state { RECORD_NEW, RECORD_PLANNING, RECORD_RUNNING, RECORD_COMPLETE };
@@ -126,9 +129,12 @@ int record_resume(struct record_writer *w, const json_t *identity, const json_t 
 
 // Appends an outcome when it is the next one in plan order, else parks it, synced, in pending/
 // until its turn; then appends everything that has become next. Returns after the sync.
+// The attempt's number is the writer's own count; `attempt` of the outcome is not looked at. A
+// trial whose attempt ended in `error` may be put again once every trial has its first attempt.
 int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
                        const json_t *timing, struct err *e);
-// The trials that still need a first attempt or, with `errors`, a retry; ascending.
+// The trials that still need a first attempt or, with `errors`, those that ended in `error` and may be
+// tried again; ascending.
 int record_missing(struct record_writer *w, bool errors, struct arena *a, int64_t **trials,
                    int64_t *count, struct err *e);
 int record_note_session(struct record_writer *w, const char *event, const char *detail,
@@ -147,7 +153,12 @@ struct record {
     struct record_outcome **outcomes; // [trial_count], NULL: not yet run
     int64_t done_count, attempt_count;
     bool partial; // --only or --limit
-    bool torn;
+    bool torn;    // the ledger ends in a line that was cut; it is left out here
+    // of the reader itself
+    size_t ledger_bytes;             // up to the end of the last whole line
+    char last_sha256[HASH_HEX_SIZE]; // of that line, or of the identity
+    struct record_map *keys;
+    struct record_inputs *inputs; // NULL: the record was passed on without its prompts
 };
 int record_open(const char *folder, struct arena *a, struct record **out, struct err *e);
 void record_close(struct record *r);

@@ -97,7 +97,8 @@ void json_put(json_t *object, const char *key, json_t *value) {
 }
 
 void json_put_bytes(json_t *object, const char *key, struct str s) {
-    if (utf8_valid(s)) {
+    bool plain = utf8_valid(s) && (s.n == 0 || memchr(s.p, '\0', s.n) == NULL);
+    if (plain) {
         json_put(object, key, json_text(s));
         return;
     }

@@ -1,0 +1,250 @@
+#include "reports/record_inputs.h"
+
+#include "engine/base/file.h"
+#include "reports/record_line.h"
+#include "reports/record_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+struct frame {
+    char sha256[HASH_HEX_SIZE];
+    size_t offset, bytes, content_bytes;
+};
+
+#define CACHED 4 // neighbours in plan order use the same few fillers
+struct cached {
+    size_t frame; // index + 1; 0: free
+    uint64_t used;
+    struct buf text;
+};
+
+struct record_inputs {
+    struct arena *arena;
+    char *pack_path, *index_path;
+    struct file_map pack, index;
+    struct frame *frames;
+    size_t frame_count;
+    size_t *fillers; // frame numbers of fillers, in the order they were stored
+    size_t filler_count;
+    struct record_map *filler_frames, *prompt_frames;
+    struct cached cache[CACHED];
+    uint64_t clock;
+    ZSTD_DCtx *zstd;
+};
+
+// ---- the index ---------------------------------------------------------------------------------
+
+static int read_index_line(struct record_inputs *in, struct str line, const char *where,
+                           struct frame *out, bool *filler, struct err *e) {
+    json_t *o;
+    TRY(json_parse(line, where, &o, e));
+    const char *kind;
+    int64_t offset, bytes, content_bytes;
+    int64_t pack_bytes = (int64_t)in->pack.bytes;
+    int result = record_need_hash(o, "sha256", where, out->sha256, e);
+    if (result == 0) result = json_need_string(o, "kind", where, &kind, e);
+    if (result == 0) result = record_need_range(o, "offset", where, 0, pack_bytes, &offset, e);
+    if (result == 0)
+        result = record_need_range(o, "bytes", where, 1, pack_bytes - offset, &bytes, e);
+    if (result == 0)
+        result = record_need_range(o, "content_bytes", where, 0, (int64_t)RECORD_INPUT_BYTES_MOST,
+                                   &content_bytes, e);
+    if (result == 0) {
+        *filler = strcmp(kind, "filler") == 0;
+        if (!*filler && strcmp(kind, "prompt") != 0)
+            result = ERR_SET(e, ERR_INPUT, "%s: \"kind\" is neither filler nor prompt", where);
+        out->offset = (size_t)offset;
+        out->bytes = (size_t)bytes;
+        out->content_bytes = (size_t)content_bytes;
+    }
+    json_decref(o);
+    return result;
+}
+
+static int read_index(struct record_inputs *in, struct err *e) {
+    struct str text = {(const char *)in->index.p, in->index.bytes};
+    size_t lines = text.n == 0 ? 0 : str_count(text, STR("\n"));
+    in->frames = arena_array(in->arena, lines, sizeof *in->frames);
+    in->fillers = arena_array(in->arena, lines, sizeof *in->fillers);
+    for (size_t at = 0; at < text.n;) {
+        char where[512];
+        snprintf(where, sizeof where, "%s:%zu", in->index_path, in->frame_count + 1);
+        size_t end = str_find(text, STR("\n"), at);
+        if (end == STR_NONE) FAIL(e, ERR_RECORD, "%s: the line has no end", where);
+        struct frame *f = &in->frames[in->frame_count];
+        bool filler = false;
+        if (read_index_line(in, str_slice(text, at, end), where, f, &filler, e) != 0) {
+            if (e != NULL) e->code = ERR_RECORD;
+            return -1;
+        }
+        if (filler) in->fillers[in->filler_count++] = in->frame_count;
+        record_map_put(filler ? in->filler_frames : in->prompt_frames, f->sha256,
+                       (int64_t)in->frame_count);
+        in->frame_count++;
+        at = end + 1;
+    }
+    return 0;
+}
+
+int record_inputs_open(const char *folder, struct record_inputs **out, struct err *e) {
+    struct record_inputs *in = calloc(1, sizeof *in);
+    if (in == NULL) mem_exhausted("the inputs of a record", sizeof *in);
+    in->arena = arena_create("inputs");
+    in->pack_path = path_join(in->arena, folder, "inputs/pack.zst");
+    in->index_path = path_join(in->arena, folder, "inputs/index.jsonl");
+    in->filler_frames = record_map_open();
+    in->prompt_frames = record_map_open();
+    in->zstd = ZSTD_createDCtx();
+    if (in->zstd == NULL) mem_exhausted("a zstd context", 0);
+    int result = file_map_open(in->pack_path, &in->pack, e);
+    if (result == 0) result = file_map_open(in->index_path, &in->index, e);
+    if (result == 0) result = read_index(in, e);
+    if (result == 0)
+        *out = in;
+    else
+        record_inputs_close(in);
+    return result;
+}
+
+void record_inputs_close(struct record_inputs *in) {
+    if (in == NULL) return;
+    file_map_close(&in->pack);
+    file_map_close(&in->index);
+    record_map_close(in->filler_frames);
+    record_map_close(in->prompt_frames);
+    for (int i = 0; i < CACHED; i++) buf_free(&in->cache[i].text);
+    ZSTD_freeDCtx(in->zstd);
+    arena_destroy(in->arena);
+    free(in);
+}
+
+const char *record_inputs_filler_at(const struct record_inputs *in, size_t index) {
+    return index < in->filler_count ? in->frames[in->fillers[index]].sha256 : NULL;
+}
+
+// ---- contents ----------------------------------------------------------------------------------
+
+// The frame says how long its content is; a frame that says something else than the index is damaged.
+static int decompress(struct record_inputs *in, const struct frame *f, struct buf *out,
+                      struct err *e) {
+    const uint8_t *p = in->pack.p + f->offset;
+    unsigned long long said = ZSTD_getFrameContentSize(p, f->bytes);
+    if (said != f->content_bytes)
+        FAIL(e, ERR_RECORD, "%s: the frame at offset %zu is damaged: its content is not %zu bytes",
+             in->pack_path, f->offset, f->content_bytes);
+    buf_clear(out);
+    buf_reserve(out, f->content_bytes);
+    size_t n = ZSTD_decompressDCtx(in->zstd, out->p, f->content_bytes, p, f->bytes);
+    if (ZSTD_isError(n) || n != f->content_bytes)
+        FAIL(e, ERR_RECORD, "%s: the frame at offset %zu is damaged: %s", in->pack_path, f->offset,
+             ZSTD_isError(n) ? ZSTD_getErrorName(n) : "it is too short");
+    out->n = n;
+    out->p[n] = '\0';
+    return 0;
+}
+
+static int check_hash(struct record_inputs *in, const struct frame *f, struct str text,
+                      struct err *e) {
+    char hex[HASH_HEX_SIZE];
+    hash_bytes(text.p, text.n, hex);
+    if (strcmp(hex, f->sha256) != 0)
+        FAIL(e, ERR_RECORD, "%s: what is stored at offset %zu as %s hashes to %s", in->pack_path,
+             f->offset, f->sha256, hex);
+    return 0;
+}
+
+int record_inputs_filler(struct record_inputs *in, const char *sha256, struct str *text,
+                         struct err *e) {
+    int64_t number = record_map_get(in->filler_frames, sha256);
+    if (number < 0) FAIL(e, ERR_RECORD, "%s: the filler %s is not stored", in->index_path, sha256);
+    struct cached *c = &in->cache[0];
+    for (int i = 0; i < CACHED; i++) {
+        if (in->cache[i].frame == (size_t)number + 1) {
+            in->cache[i].used = ++in->clock;
+            *text = buf_str(&in->cache[i].text);
+            return 0;
+        }
+        if (in->cache[i].used < c->used) c = &in->cache[i];
+    }
+    const struct frame *f = &in->frames[number];
+    c->frame = 0;
+    TRY(decompress(in, f, &c->text, e));
+    TRY(check_hash(in, f, buf_str(&c->text), e));
+    c->frame = (size_t)number + 1;
+    c->used = ++in->clock;
+    *text = buf_str(&c->text);
+    return 0;
+}
+
+// Appends the part's bytes to `text`; the part's own text is set when the whole is known.
+static int read_part(struct record_inputs *in, const json_t *o, const char *where, struct arena *a,
+                     struct buf *text, struct record_part *out, struct err *e) {
+    const json_t *control = json_object_get(o, "control");
+    out->control = json_is_true(control);
+    if (json_object_get(o, "filler") == NULL) {
+        struct str literal;
+        TRY(json_get_bytes(o, "text", where, a, &literal, e));
+        buf_add_str(text, literal);
+        return 0;
+    }
+    char sha256[HASH_HEX_SIZE];
+    struct str filler;
+    int64_t from, to;
+    TRY(record_need_hash(o, "filler", where, sha256, e));
+    TRY(record_inputs_filler(in, sha256, &filler, e));
+    TRY(record_need_range(o, "from", where, 0, (int64_t)filler.n, &from, e));
+    TRY(record_need_range(o, "to", where, from, (int64_t)filler.n, &to, e));
+    if (text->n + (size_t)(to - from) > RECORD_INPUT_BYTES_MOST)
+        FAIL(e, ERR_INPUT, "%s: the prompt has more than %zu bytes", where,
+             RECORD_INPUT_BYTES_MOST);
+    out->filler_sha256 = arena_strdup(a, sha256);
+    out->from = (size_t)from;
+    out->to = (size_t)to;
+    buf_add_str(text, str_slice(filler, out->from, out->to));
+    return 0;
+}
+
+static int read_parts(struct record_inputs *in, const struct frame *f, const json_t *root,
+                      struct arena *a, struct record_part **parts, size_t *count, struct str *text,
+                      struct err *e) {
+    char where[512];
+    snprintf(where, sizeof where, "%s: the prompt %.12s", in->pack_path, f->sha256);
+    json_t *list;
+    TRY(json_need_array(root, "parts", where, &list, e));
+    *count = json_array_size(list);
+    *parts = arena_array(a, *count, sizeof **parts);
+    size_t *ends = arena_array(a, *count, sizeof *ends);
+    struct buf whole = {0};
+    int result = 0;
+    for (size_t i = 0; i < *count && result == 0; i++) {
+        result = read_part(in, json_array_get(list, i), where, a, &whole, &(*parts)[i], e);
+        ends[i] = whole.n;
+    }
+    if (result == 0) result = check_hash(in, f, buf_str(&whole), e);
+    if (result == 0) {
+        *text = str_copy(a, buf_str(&whole));
+        for (size_t i = 0; i < *count; i++)
+            (*parts)[i].text = str_slice(*text, i == 0 ? 0 : ends[i - 1], ends[i]);
+    }
+    buf_free(&whole);
+    return result;
+}
+
+int record_inputs_prompt(struct record_inputs *in, const char *sha256, struct arena *a,
+                         struct record_part **parts, size_t *count, struct str *text,
+                         struct err *e) {
+    int64_t number = record_map_get(in->prompt_frames, sha256);
+    if (number < 0) FAIL(e, ERR_RECORD, "%s: the prompt %s is not stored", in->index_path, sha256);
+    const struct frame *f = &in->frames[number];
+    struct buf content = {0};
+    json_t *root = NULL;
+    int result = decompress(in, f, &content, e);
+    if (result == 0) result = json_parse(buf_str(&content), in->pack_path, &root, e);
+    if (result == 0) result = read_parts(in, f, root, a, parts, count, text, e);
+    if (result != 0 && e != NULL) e->code = ERR_RECORD;
+    json_decref(root);
+    buf_free(&content);
+    return result;
+}
