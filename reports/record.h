@@ -95,8 +95,8 @@ struct record_header {
     const char *folder; // runs/NAME-<12 hex> or -o
     struct str experiment_yaml;
     const json_t *resolved;
-    // What is known of the identity before planning, or NULL: only to name the fields that differ when
-    // the folder holds the run of another request.
+    // What is known of the identity before planning, or NULL: only to name the fields that differ
+    // when the folder holds the run of another request.
     const json_t *identity;
 };
 
@@ -133,8 +133,8 @@ int record_resume(struct record_writer *w, const json_t *identity, const json_t 
 // trial whose attempt ended in `error` may be put again once every trial has its first attempt.
 int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
                        const json_t *timing, struct err *e);
-// The trials that still need a first attempt or, with `errors`, those that ended in `error` and may be
-// tried again; ascending.
+// The trials that still need a first attempt or, with `errors`, those that ended in `error` and may
+// be tried again; ascending.
 int record_missing(struct record_writer *w, bool errors, struct arena *a, int64_t **trials,
                    int64_t *count, struct err *e);
 int record_note_session(struct record_writer *w, const char *event, const char *detail,

@@ -1,7 +1,8 @@
-// Stored prompts and fillers: one pack of zstd frames (inputs/pack.zst) and an index with one line a
-// frame (inputs/index.jsonl: sha256, kind, offset, bytes, content_bytes). A filler's content is its
-// text. A prompt's content is a JSON list of parts, literal text or a range of a filler, while its hash
-// is that of the whole text. The pack is a plain concatenation of frames, so `zstd -dc` reads it too.
+// Stored prompts and fillers: one pack of zstd frames (inputs/pack.zst) and an index with one line
+// a frame (inputs/index.jsonl: sha256, kind, offset, bytes, content_bytes). A filler's content is
+// its text. A prompt's content is a JSON list of parts, literal text or a range of a filler, while
+// its hash is that of the whole text. The pack is a plain concatenation of frames, so `zstd -dc`
+// reads it too.
 #ifndef LACUNA_REPORTS_RECORD_INPUTS_H
 #define LACUNA_REPORTS_RECORD_INPUTS_H
 

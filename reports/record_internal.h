@@ -12,9 +12,9 @@
 #define RECORD_WHERE_BYTES 600
 #define RECORD_PATH_BYTES 4096
 
-// Whole lines of a mapped file, one after the other. What stands behind the last line break is `tail`;
-// a last line that is no JSON, with nothing but blank lines behind it, is tail as well: a write that
-// was cut, to which something else added a line break.
+// Whole lines of a mapped file, one after the other. What stands behind the last line break is
+// `tail`; a last line that is no JSON, with nothing but blank lines behind it, is tail as well: a
+// write that was cut, to which something else added a line break.
 struct record_lines {
     const char *path;
     struct file_map map;
@@ -51,9 +51,10 @@ int record_plan_line(struct str line, const char *where, int64_t number, struct 
 // Reads identity.json: *o is the caller's, sha256 of the file's bytes.
 int record_identity_read(const char *path, json_t **o, char sha256[HASH_HEX_SIZE], struct err *e);
 
-// "path: stored there, asked here" for every field of `asked` that `stored` has not or has otherwise.
-// Keys that name places in the file system are left out. Returns the number of differences; *scoring
-// says whether all of them are of checks, gates, the primary contrast or tolerances.
+// "path: stored there, asked here" for every field of `asked` that `stored` has not or has
+// otherwise. Keys that name places in the file system are left out. Returns the number of
+// differences; *scoring says whether all of them are of checks, gates, the primary contrast or
+// tolerances.
 int record_differences(const json_t *stored, const json_t *asked, struct buf *out, bool *scoring);
 
 #endif

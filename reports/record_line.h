@@ -1,11 +1,13 @@
-// One line of plan.jsonl and of trials.jsonl as JSON and back. Field names and order are RECORD.md's.
-// Lines come from outside as well: every type, range and hash is checked, and errors name `where`.
+// One line of plan.jsonl and of trials.jsonl as JSON and back. Field names and order are
+// RECORD.md's. Lines come from outside as well: every type, range and hash is checked, and errors
+// name `where`.
 #ifndef LACUNA_REPORTS_RECORD_LINE_H
 #define LACUNA_REPORTS_RECORD_LINE_H
 
 #include "reports/record.h"
 
-// The caller owns the result. Text that JSON cannot hold (a variable that is not UTF-8) is ERR_INPUT.
+// The caller owns the result. Text that JSON cannot hold (a variable that is not UTF-8) is
+// ERR_INPUT.
 int record_trial_write(const struct record_trial *t, json_t **out, struct err *e);
 int record_trial_read(const json_t *o, const char *where, struct arena *a, struct record_trial *out,
                       struct err *e);

@@ -1,4 +1,5 @@
-// A map from text (keys of trials, hashes of inputs) to a number; open addressing, grows, no removal.
+// A map from text (keys of trials, hashes of inputs) to a number; open addressing, grows, no
+// removal.
 #ifndef LACUNA_REPORTS_RECORD_MAP_H
 #define LACUNA_REPORTS_RECORD_MAP_H
 

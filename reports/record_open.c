@@ -119,7 +119,8 @@ static int write_json(struct record_writer *w, const char *name, const json_t *v
     return result;
 }
 
-// What an unfinished plan left is dropped: a plan is made of the experiment alone, so it comes again.
+// What an unfinished plan left is dropped: a plan is made of the experiment alone, so it comes
+// again.
 static int drop_plan(struct record_writer *w, struct err *e) {
     static const char *const names[] = {"plan.jsonl", "inputs/index.jsonl", "inputs/pack.zst",
                                         "manifest.json"};

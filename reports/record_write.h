@@ -40,7 +40,8 @@ struct record_writer {
 char *record_path(struct record_writer *w, const char *name);
 int record_side_add(struct record_side *s, const json_t *line, bool sync, struct err *e);
 
-// Ledger, pending and side files are opened; the progress is that of `w->record` when it is resumed.
+// Ledger, pending and side files are opened; the progress is that of `w->record` when it is
+// resumed.
 int record_append_open(struct record_writer *w, struct err *e);
 int record_append_parked(struct record_writer *w, struct err *e); // whose turn has come
 int record_park_read(struct record_writer *w, struct err *e);     // what an earlier session parked

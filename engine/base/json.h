@@ -33,8 +33,8 @@ json_t *json_text(struct str s);
 json_t *json_text_c(const char *s);                            // NULL gives JSON null
 void json_put(json_t *object, const char *key, json_t *value); // takes over the reference
 
-// Under `key` when the bytes are valid UTF-8 without NUL (which readers of JSON may refuse), else base64
-// under key + "_base64" (RECORD.md).
+// Under `key` when the bytes are valid UTF-8 without NUL (which readers of JSON may refuse), else
+// base64 under key + "_base64" (RECORD.md).
 void json_put_bytes(json_t *object, const char *key, struct str s);
 // The inverse: reads either spelling into the arena.
 int json_get_bytes(const json_t *object, const char *key, const char *where, struct arena *a,

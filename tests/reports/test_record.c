@@ -278,7 +278,8 @@ static void test_damage_inside(void **state) {
     sample_free(&s);
 }
 
-// Strings of a hostile record are input too: any change gives an error or the same record, never more.
+// Strings of a hostile record are input too: any change gives an error or the same record, never
+// more.
 static void test_hostile_bytes(void **state) {
     (void)state;
     static const char *const names[] = {"identity.json",      "plan.jsonl",      "trials.jsonl",

@@ -20,11 +20,12 @@ struct sample {
 void sample_make(struct sample *s, uint64_t seed, int trial_count, bool errors);
 void sample_free(struct sample *s);
 
-// Opens the folder and, for a fresh run, writes fillers, prompts, plan, identity; resumes otherwise.
-// *complete: nothing is left to do (the writer is closed then).
+// Opens the folder and, for a fresh run, writes fillers, prompts, plan, identity; resumes
+// otherwise. *complete: nothing is left to do (the writer is closed then).
 int sample_open(struct sample *s, const char *folder, struct record_writer **w, bool *complete,
                 struct err *e);
-// Everything up to the last missing outcome, in an order drawn from `order_seed` within a window of 4.
+// Everything up to the last missing outcome, in an order drawn from `order_seed` within a window of
+// 4.
 int sample_run(struct sample *s, const char *folder, uint64_t order_seed, struct err *e);
 
 #endif
