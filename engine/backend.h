@@ -1,9 +1,10 @@
-// The fine seam: one table of ops per device, all mandatory. The layer loop (engine/forward.c) exists
-// once and calls these in order; each op of a backend can be compared with the same op of another.
+// The fine seam: one table of ops per device, all mandatory. The layer loop (engine/forward.c)
+// exists once and calls these in order; each op of a backend can be compared with the same op of
+// another.
 //
-// Device memory is an address that only the backend may follow; bytes may be added to it. On the CPU
-// it is ordinary memory. Ops may be queued; `download` and the ops that return a result wait for
-// them. Shape letters, operands and the arithmetic: kernels/cpu/ops.h and NUMERICS.md.
+// Device memory is an address that only the backend may follow; bytes may be added to it. On the
+// CPU it is ordinary memory. Ops may be queued; `download` and the ops that return a result wait
+// for them. Shape letters, operands and the arithmetic: kernels/cpu/ops.h and NUMERICS.md.
 #ifndef LACUNA_ENGINE_BACKEND_H
 #define LACUNA_ENGINE_BACKEND_H
 

@@ -1,9 +1,10 @@
 // The one forward pass of a decoder: prefill, decode and teacher forcing are the same loop over the
 // same layers, and every difference between models is data (`model_config`).
 //
-// Pre-norm decoder with RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), grouped
-// query attention (Ainslie et al. 2023) and a gated feed-forward (Shazeer 2020). Arithmetic:
-// NUMERICS.md. A row's numbers depend on its own sequence's earlier tokens and on nothing else.
+// Pre-norm decoder with RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021),
+// grouped query attention (Ainslie et al. 2023) and a gated feed-forward (Shazeer 2020).
+// Arithmetic: NUMERICS.md. A row's numbers depend on its own sequence's earlier tokens and on
+// nothing else.
 #ifndef LACUNA_ENGINE_FORWARD_H
 #define LACUNA_ENGINE_FORWARD_H
 

@@ -1,5 +1,5 @@
-// A reply while it grows: ids, bytes, and the rules that end it (stop tokens, stop strings, the token
-// limit). Memory is given once, before decoding.
+// A reply while it grows: ids, bytes, and the rules that end it (stop tokens, stop strings, the
+// token limit). Memory is given once, before decoding.
 #ifndef LACUNA_ENGINE_REPLY_H
 #define LACUNA_ENGINE_REPLY_H
 

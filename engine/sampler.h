@@ -1,6 +1,6 @@
 // Choice of the next token (NUMERICS.md, "Choice of a token"): greedy, or temperature and top-p
-// ("nucleus", Holtzman et al. 2020) from a counter-based stream, so that reply token i is drawn with
-// number i of the stream whatever else is sampled beside it.
+// ("nucleus", Holtzman et al. 2020) from a counter-based stream, so that reply token i is drawn
+// with number i of the stream whatever else is sampled beside it.
 #ifndef LACUNA_ENGINE_SAMPLER_H
 #define LACUNA_ENGINE_SAMPLER_H
 

@@ -1,6 +1,6 @@
-// A model ready to run: weights in a backend, the KV cache, and everything that a forward pass needs.
-// All memory is planned before the weights are loaded and taken when the session opens; forward
-// passes allocate nothing. One thread uses a session.
+// A model ready to run: weights in a backend, the KV cache, and everything that a forward pass
+// needs. All memory is planned before the weights are loaded and taken when the session opens;
+// forward passes allocate nothing. One thread uses a session.
 #ifndef LACUNA_ENGINE_SESSION_H
 #define LACUNA_ENGINE_SESSION_H
 
@@ -35,7 +35,8 @@ struct session_plan {
     uint64_t free_bytes; // what the device could give
 };
 
-// The context that is meant: `asked`, or the trained one for 0. Beyond it only with leave (ERR_CONFIG).
+// The context that is meant: `asked`, or the trained one for 0. Beyond it only with leave
+// (ERR_CONFIG).
 int session_context_tokens(const struct model *m, uint32_t asked, bool beyond_trained,
                            uint32_t *out, struct err *e);
 

@@ -232,8 +232,8 @@ static void judge_state(struct judgement *j, const struct value_text *folded) {
     search(j, c->violated, rest, j->violated, &j->is_violated);
 }
 
-// The reply must have the shape, as it stands and also where the rule's own text is masked; the mask is
-// a control character, so that an echo neither gives the shape nor vanishes from it.
+// The reply must have the shape, as it stands and also where the rule's own text is masked; the
+// mask is a control character, so that an echo neither gives the shape nor vanishes from it.
 static void judge_format(struct judgement *j, const struct value_text *folded) {
     const struct check *c = j->check;
     struct ranges echoes = {0};

@@ -1,5 +1,5 @@
-// Checks prove themselves before a run: on the examples that they ship, on an empty reply, on a long
-// one, and on the filler.
+// Checks prove themselves before a run: on the examples that they ship, on an empty reply, on a
+// long one, and on the filler.
 #include "evals/check.h"
 
 #include <assert.h>
@@ -56,8 +56,8 @@ static int prove_list(const struct check *c, const struct experiment_constraint 
     return 0;
 }
 
-// Words, digits, long runs of one letter and of spaces: where a pattern that backtracks without bound
-// meets its limits.
+// Words, digits, long runs of one letter and of spaces: where a pattern that backtracks without
+// bound meets its limits.
 static struct str long_text(struct arena *a) {
     struct buf b = {0};
     for (int i = 0; b.n < LONG_BYTES; i++) {

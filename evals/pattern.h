@@ -36,8 +36,8 @@ enum pattern_result { PATTERN_FOUND, PATTERN_ABSENT, PATTERN_ERROR };
 enum pattern_result pattern_find(const struct pattern *p, struct str subject, size_t from,
                                  size_t match[2], const char **code);
 
-// Does the outcome hang on where the text ends? True for a pattern with an end anchor ($, \z, \Z) or
-// a negative lookahead whose search reached the end of the subject.
+// Does the outcome hang on where the text ends? True for a pattern with an end anchor ($, \z, \Z)
+// or a negative lookahead whose search reached the end of the subject.
 bool pattern_looks_at_end(const struct pattern *p, struct str subject);
 
 #endif

@@ -12,15 +12,16 @@ bool reply_finished(const struct reply *r);
 // Nothing but white space (Unicode's, invisible characters included).
 bool reply_blank(struct str text);
 
-// The text ends in one unit at least four times in a row, over 48 bytes or more and half of the text.
+// The text ends in one unit at least four times in a row, over 48 bytes or more and half of the
+// text.
 bool reply_loops(struct str text);
 
-// The first sentence declines to answer ("I'm sorry, but I can't ...") in one of the languages of the
-// list in reply.c. Other languages are `omitted` rather than `refusal`; both count as not met.
+// The first sentence declines to answer ("I'm sorry, but I can't ...") in one of the languages of
+// the list in reply.c. Other languages are `omitted` rather than `refusal`; both count as not met.
 bool reply_refuses(struct pattern_set *patterns, struct str text);
 
-// Why a reply that met nothing has no verdict: "cut", "no_answer", "empty", "loop", "refusal" in this
-// order, or NULL: it is a reply.
+// Why a reply that met nothing has no verdict: "cut", "no_answer", "empty", "loop", "refusal" in
+// this order, or NULL: it is a reply.
 const char *reply_unscored(struct pattern_set *patterns, const struct reply *r);
 
 #endif

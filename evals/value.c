@@ -13,8 +13,8 @@ static bool is_digit(uint32_t point) {
     return point >= '0' && point <= '9';
 }
 
-// Decimal digits stand in runs of ten from 0 to 9, so the place in the run is the value. The runs that
-// touch each other (mathematical digits) are gone after NFKC.
+// Decimal digits stand in runs of ten from 0 to 9, so the place in the run is the value. The runs
+// that touch each other (mathematical digits) are gone after NFKC.
 static uint32_t fold_point(uint32_t point) {
     if (point < 0x80) return point;
     switch (point) {

@@ -1,19 +1,23 @@
 // The `value` of a constraint: is this very value in the text, in whatever dress?
 //
 // Both sides are folded first, one grapheme cluster at a time: NFKC (Unicode UAX 15, by utf8proc),
-// invisible characters dropped, decimal digits of any script as 0-9, typographic apostrophes, quotes
-// and hyphens as the plain ones, and case where ignore_case is set (otherwise case must agree).
+// invisible characters dropped, decimal digits of any script as 0-9, typographic apostrophes,
+// quotes and hyphens as the plain ones, and case where ignore_case is set (otherwise case must
+// agree).
 //
 // Where a value may stand (DESIGN section 7):
-// - An edge digit has no digit beyond it, no sign (+ or -, unless a letter or digit makes it a hyphen),
+// - An edge digit has no digit beyond it, no sign (+ or -, unless a letter or digit makes it a
+// hyphen),
 //   and no separator (. , ' : / - _ and the like) with a digit beyond that. A space counts as a
 //   separator only where the whole would be one grouped number ("12 345" holds no 345).
-// - An edge letter has no letter or mark of its own script beyond it. Scripts written without spaces
+// - An edge letter has no letter or mark of its own script beyond it. Scripts written without
+// spaces
 //   have no condition, and Hangul only one to the left, because Korean particles follow directly.
-// - White space in the value stands for any white space, with or without markdown emphasis beside it.
+// - White space in the value stands for any white space, with or without markdown emphasis beside
+// it.
 // - A value of digits alone also matches grouped by three (or as 12,34,567), with one kind of
-//   separator: comma, period, apostrophe, any space, underscore, "{,}" and "\,"; and with a fraction
-//   of one or two zeros ("1234.0").
+//   separator: comma, period, apostrophe, any space, underscore, "{,}" and "\,"; and with a
+//   fraction of one or two zeros ("1234.0").
 #ifndef LACUNA_EVALS_VALUE_H
 #define LACUNA_EVALS_VALUE_H
 

@@ -36,8 +36,8 @@ struct provider *counter_provider(const struct counter *c) {
     return c->p;
 }
 
-// Two FNV-1a chains of 64 bits each; they stand for the text in the cache. (A collision would be found
-// when the whole prompt is counted.)
+// Two FNV-1a chains of 64 bits each; they stand for the text in the cache. (A collision would be
+// found when the whole prompt is counted.)
 static void text_hash(struct str s, uint64_t hash[2]) {
     uint64_t a = 14695981039346656037u, b = 0x9AE16A3B2F90404Fu;
     for (size_t i = 0; i < s.n; i++) {

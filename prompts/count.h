@@ -1,5 +1,5 @@
-// Token counts of texts by one model's tokenizer, each text counted once; and a filler as that model
-// sees it.
+// Token counts of texts by one model's tokenizer, each text counted once; and a filler as that
+// model sees it.
 #ifndef LACUNA_PROMPTS_COUNT_H
 #define LACUNA_PROMPTS_COUNT_H
 
@@ -20,8 +20,8 @@ int counter_segment(struct counter *c, struct str lead, struct str text, struct 
 // Whether a + b has just the ids of a followed by those of b.
 int counter_clean(struct counter *c, struct str a, struct str b, bool *clean, struct err *e);
 
-// A filler's units with their counts. Neighbours whose join is not clean for this tokenizer make one
-// unit together, so that nothing is ever placed or ended where a token straddles. Counts are of
+// A filler's units with their counts. Neighbours whose join is not clean for this tokenizer make
+// one unit together, so that nothing is ever placed or ended where a token straddles. Counts are of
 // lead + text + tail, as the unit stands inside the stream.
 struct unit {
     struct str lead, text, tail;

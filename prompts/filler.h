@@ -1,11 +1,13 @@
-// Filler: the long text around the constraints, as an endless (files: a finite) stream of whole units.
+// Filler: the long text around the constraints, as an endless (files: a finite) stream of whole
+// units.
 //
-// A stream is drawn from one named random stream, rng_open(seed, "repeat N" or "case ID", "filler"), and
-// from nothing else. Unit i does not depend on how many units are taken, so the filler of a shorter
-// prompt is a prefix of the filler of a longer one.
+// A stream is drawn from one named random stream, rng_open(seed, "repeat N" or "case ID",
+// "filler"), and from nothing else. Unit i does not depend on how many units are taken, so the
+// filler of a shorter prompt is a prefix of the filler of a longer one.
 //
-// Join rules (DESIGN section 4.2): a joining space belongs to the segment that follows it, a line break to
-// the one before it. A unit therefore carries its space in `lead` and its line breaks in `tail`.
+// Join rules (DESIGN section 4.2): a joining space belongs to the segment that follows it, a line
+// break to the one before it. A unit therefore carries its space in `lead` and its line breaks in
+// `tail`.
 #ifndef LACUNA_PROMPTS_FILLER_H
 #define LACUNA_PROMPTS_FILLER_H
 
@@ -32,8 +34,8 @@ struct filler;
 #define FILLER_PROSE_UNIT_BYTES 64
 struct filler *filler_prose_open(struct rng rng, struct arena *a);
 
-// Fixed sentences, all of them once per pass, each pass in an order drawn anew. `count` 0: the built-in
-// ones. Sentences are borrowed. `spaced`: see filler_language_spaced.
+// Fixed sentences, all of them once per pass, each pass in an order drawn anew. `count` 0: the
+// built-in ones. Sentences are borrowed. `spaced`: see filler_language_spaced.
 struct filler *filler_noise_open(const struct str *sentences, size_t count, bool spaced,
                                  struct rng rng, struct arena *a);
 
@@ -56,7 +58,8 @@ struct filler *filler_files_open(const struct filler_texts *texts, bool shuffle,
 
 // Unit i. *out is NULL behind the end of a finite stream. Units stay where they are (arena).
 int filler_unit(struct filler *f, size_t i, const struct filler_unit **out, struct err *e);
-// All units taken so far, joined: what the record stores once per repeat. Valid until the next unit.
+// All units taken so far, joined: what the record stores once per repeat. Valid until the next
+// unit.
 struct str filler_text(const struct filler *f);
 // The joins of a foreign sentence (constraint, closing unit) among this filler's units.
 struct str filler_lead(const struct filler *f);

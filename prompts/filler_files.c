@@ -1,6 +1,6 @@
 // Files: the user's own texts, split into sentences, paragraphs or whole documents. Whatever white
-// space stands between two units of a file is kept: its line breaks as the tail of the first, the rest
-// as the lead of the second.
+// space stands between two units of a file is kept: its line breaks as the tail of the first, the
+// rest as the lead of the second.
 #include "prompts/filler_impl.h"
 
 #include "engine/base/file.h"
@@ -88,7 +88,8 @@ static bool goes_on(struct str s, size_t at) {
     return utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_LL;
 }
 
-// The end of the sentence that begins at `at`: behind its stops and closing quotes, or at a line end.
+// The end of the sentence that begins at `at`: behind its stops and closing quotes, or at a line
+// end.
 static size_t sentence_end(struct str s, size_t at) {
     while (at < s.n) {
         uint32_t c;

@@ -1,5 +1,5 @@
-// Noise: a few fixed sentences over and over. Every pass over them has an order of its own, drawn from
-// the repeat's stream, so that repeats differ even without a constraint in them.
+// Noise: a few fixed sentences over and over. Every pass over them has an order of its own, drawn
+// from the repeat's stream, so that repeats differ even without a constraint in them.
 #include "prompts/filler_impl.h"
 
 #include <string.h>

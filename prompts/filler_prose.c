@@ -1,5 +1,6 @@
-// Prose: a small grammar of everyday English. The words are chosen to stay clear of what constraints
-// are about: no digits or number words, no weekdays, months or names, no colours, no business words.
+// Prose: a small grammar of everyday English. The words are chosen to stay clear of what
+// constraints are about: no digits or number words, no weekdays, months or names, no colours, no
+// business words.
 #include "prompts/filler_impl.h"
 
 #include <ctype.h>
@@ -151,8 +152,8 @@ static const char *const scene[] = {
     "the church clock struck",        "the shadows grew long",
 };
 
-// W who, w who else, D did, d did too, P place, T when, A quality, a another, N thing, n another thing,
-// S things, s other things, V scene. All other characters stand for themselves.
+// W who, w who else, D did, d did too, P place, T when, A quality, a another, N thing, n another
+// thing, S things, s other things, V scene. All other characters stand for themselves.
 static const char *const patterns[] = {
     "W D P.",
     "W D P, and w d.",
@@ -247,7 +248,8 @@ static void sentence_draw(struct rng *r, struct buf *out) {
     struct drawn d = {0};
     buf_clear(out);
     for (size_t i = 0; pattern[i] != '\0'; i++) {
-        // A letter is a slot when no letter is beside it; the article is written "a " before a slot.
+        // A letter is a slot when no letter is beside it; the article is written "a " before a
+        // slot.
         bool alone = (i == 0 || !isalpha((unsigned char)pattern[i - 1])) &&
                      !isalpha((unsigned char)pattern[i + 1]);
         bool article = pattern[i] == 'a' && pattern[i + 1] == ' ';

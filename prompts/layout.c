@@ -48,8 +48,8 @@ static int unit_before(struct slot *l, size_t i, uint64_t *before, struct err *e
     return 0;
 }
 
-// The boundary nearest to a depth: b stands before unit b, `units` before the closing unit, units + 1
-// behind it. Ties go to the lower one.
+// The boundary nearest to a depth: b stands before unit b, `units` before the closing unit, units +
+// 1 behind it. Ties go to the lower one.
 static int boundary_find(struct slot *l, int32_t depth, size_t units, uint64_t filler, size_t *out,
                          struct err *e) {
     *out = 0;
@@ -142,8 +142,8 @@ static void elements_join(struct slot *l) {
 
 // ---- counts ----
 
-// What counts as an element's segment: the spaces and line breaks around the slot belong to its first
-// and last element.
+// What counts as an element's segment: the spaces and line breaks around the slot belong to its
+// first and last element.
 static void segment_edges(const struct slot *l, const struct element *x, struct str *lead,
                           struct str *tail) {
     *lead = x == &l->list[0] ? l->s->before : x->lead;

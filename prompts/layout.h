@@ -33,8 +33,8 @@ struct surroundings {
     struct str behind; // line breaks that begin the text behind it; they belong to the last one
 };
 
-// Fills the slot so that surroundings and elements have `want` tokens (with r->length < 0: so that the
-// filler has r->filler_tokens). `a` takes everything.
+// Fills the slot so that surroundings and elements have `want` tokens (with r->length < 0: so that
+// the filler has r->filler_tokens). `a` takes everything.
 int layout_make(struct counter *c, const struct prompt_request *r, const struct surroundings *s,
                 int64_t want, struct arena *a, struct layout *out, struct err *e);
 

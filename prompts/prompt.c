@@ -103,8 +103,8 @@ static int parts_tokenize(struct provider *p, const struct prompt_part *parts, s
     return count > 0 ? p->ops->tokenize(p, pieces, count, a, out, e) : 0;
 }
 
-// Tokens of the parts around the slot. Spaces that end the text before it and line breaks that begin
-// the text behind it are counted with the slot's own elements.
+// Tokens of the parts around the slot. Spaces that end the text before it and line breaks that
+// begin the text behind it are counted with the slot's own elements.
 static int surroundings_measure(struct prompt_builder *b, const struct frame *f,
                                 struct surroundings *out, struct err *e) {
     struct provider_ids ids;

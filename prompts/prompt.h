@@ -1,15 +1,16 @@
 // One prompt: messages, filler and constraints put together for one model, at an exact length.
 //
-// How the filler's slot is found: the messages are rendered once with a marker that occurs nowhere in
-// them in place of {{filler}} (and another one where in_system constraints go). Where the markers land
-// in the rendered pieces, text is put in. The finished messages are then rendered again, and the result
-// must equal what was put together, byte for byte and control flag for control flag. A template that
-// does more with a text than carry it through (or trim it at its ends) is thus noticed.
+// How the filler's slot is found: the messages are rendered once with a marker that occurs nowhere
+// in them in place of {{filler}} (and another one where in_system constraints go). Where the
+// markers land in the rendered pieces, text is put in. The finished messages are then rendered
+// again, and the result must equal what was put together, byte for byte and control flag for
+// control flag. A template that does more with a text than carry it through (or trim it at its
+// ends) is thus noticed.
 //
-// How the length becomes exact: template, messages, constraints and units are counted one by one (units
-// once per stream), which leaves room for whole units and a closing unit of what remains. Then the
-// whole prompt is tokenized and has to have that many ids; where a join made a difference, the room
-// is corrected by it and the closing unit built anew. Nothing is ever cut.
+// How the length becomes exact: template, messages, constraints and units are counted one by one
+// (units once per stream), which leaves room for whole units and a closing unit of what remains.
+// Then the whole prompt is tokenized and has to have that many ids; where a join made a difference,
+// the room is corrected by it and the closing unit built anew. Nothing is ever cut.
 #ifndef LACUNA_PROMPTS_PROMPT_H
 #define LACUNA_PROMPTS_PROMPT_H
 
@@ -83,8 +84,9 @@ struct prompt_builder *prompt_builder_open(struct provider *p); // borrowed
 void prompt_builder_close(struct prompt_builder *b);            // NULL is allowed
 struct counter *prompt_builder_counter(struct prompt_builder *b);
 
-// Everything in *out lives in `a`, in the filler's arena, or is borrowed from the request. Errors are
-// ERR_CONFIG: what does not fit, cannot be hit, or cannot be found again, with counts and remedy.
+// Everything in *out lives in `a`, in the filler's arena, or is borrowed from the request. Errors
+// are ERR_CONFIG: what does not fit, cannot be hit, or cannot be found again, with counts and
+// remedy.
 int prompt_build(struct prompt_builder *b, const struct prompt_request *r, struct arena *a,
                  struct prompt *out, struct err *e);
 

@@ -8,7 +8,7 @@
 
 int json_parse(struct str text, const char *where, json_t **out, struct err *e) {
     json_error_t error;
-    *out = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &error);
+    *out = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (*out == NULL)
         FAIL(e, ERR_INPUT, "%s: not JSON: %s (line %d, column %d)", where, error.text, error.line,
              error.column);
@@ -59,6 +59,8 @@ int json_need_string(const json_t *o, const char *key, const char *where, const 
     json_t *value;
     TRY(json_need(o, key, where, JSON_STRING, "a string", &value, e));
     *out = json_string_value(value);
+    if (strlen(*out) != json_string_length(value))
+        FAIL(e, ERR_INPUT, "%s: the key \"%s\" holds a NUL character", where, key);
     return 0;
 }
 
@@ -97,8 +99,7 @@ void json_put(json_t *object, const char *key, json_t *value) {
 }
 
 void json_put_bytes(json_t *object, const char *key, struct str s) {
-    bool plain = utf8_valid(s) && (s.n == 0 || memchr(s.p, '\0', s.n) == NULL);
-    if (plain) {
+    if (utf8_valid(s)) {
         json_put(object, key, json_text(s));
         return;
     }

@@ -17,8 +17,8 @@ int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err 
 void json_compact(const json_t *value, struct buf *out);
 void json_pretty(const json_t *value, struct buf *out);
 
-// Typed reads of required keys; a missing key or other type is ERR_INPUT naming `where` and the
-// key.
+// Typed reads of required keys; a missing key or other type, and a string with a NUL inside, is
+// ERR_INPUT naming `where` and the key.
 int json_need_string(const json_t *o, const char *key, const char *where, const char **out,
                      struct err *e);
 int json_need_integer(const json_t *o, const char *key, const char *where, int64_t *out,
@@ -33,8 +33,7 @@ json_t *json_text(struct str s);
 json_t *json_text_c(const char *s);                            // NULL gives JSON null
 void json_put(json_t *object, const char *key, json_t *value); // takes over the reference
 
-// Under `key` when the bytes are valid UTF-8 without NUL (which readers of JSON may refuse), else
-// base64 under key + "_base64" (RECORD.md).
+// Under `key` when the bytes are valid UTF-8, else base64 under key + "_base64" (RECORD.md).
 void json_put_bytes(json_t *object, const char *key, struct str s);
 // The inverse: reads either spelling into the arena.
 int json_get_bytes(const json_t *object, const char *key, const char *where, struct arena *a,

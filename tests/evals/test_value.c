@@ -213,7 +213,8 @@ static void random_neighbours(void **state) {
     }
 }
 
-// Bytes that are not UTF-8, long clusters and expanding characters keep every offset inside the text.
+// Bytes that are not UTF-8, long clusters and expanding characters keep every offset inside the
+// text.
 static void hostile_text(void **state) {
     struct fixture *f = *state;
     assert_string_equal(found(f, "1234", "\xff\xfe 1234 \xc3", false), "1234");

@@ -23,8 +23,8 @@ void probe_ids(uint64_t seed, uint32_t V, int32_t *ids, uint32_t count);
 
 struct kv_sequence *probe_sequence(struct probe *p);
 
-// Feeds ids[0..count) to the sequence in one call; hashes[i] gets the first 64 bits of the SHA-256 of
-// the logits behind id i.
+// Feeds ids[0..count) to the sequence in one call; hashes[i] gets the first 64 bits of the SHA-256
+// of the logits behind id i.
 void probe_feed(struct probe *p, struct kv_sequence *s, const int32_t *ids, uint32_t count,
                 uint64_t *hashes);
 

@@ -1,6 +1,6 @@
-// A provider without a model, for tests of prompts and plans: a word tokenizer with exact ids that keeps
-// no state (an id is a hash of its bytes), split like GPT-2's: " word" is one token, long words and
-// text outside ASCII several, and tokens may end inside a code point.
+// A provider without a model, for tests of prompts and plans: a word tokenizer with exact ids that
+// keeps no state (an id is a hash of its bytes), split like GPT-2's: " word" is one token, long
+// words and text outside ASCII several, and tokens may end inside a code point.
 #ifndef LACUNA_TESTS_SUPPORT_FAKE_PROVIDER_H
 #define LACUNA_TESTS_SUPPORT_FAKE_PROVIDER_H
 
