@@ -1,8 +1,6 @@
 // What a record says about a model: hashes, tensor types, bytes.
 #include "engine/model.h"
-
-#define PAGE_POSITIONS 512 // positions of a KV page
-#define LANES 16           // outputs of a weight panel, and the padding of V's head size
+#include "kernels/cpu/ops.h"
 
 static uint64_t round_up(uint64_t n, uint64_t to) {
     return (n + to - 1) / to * to;
@@ -52,7 +50,7 @@ json_t *model_tensor_types(const struct model *m) {
 
 // Panels of 16 outputs, rows padded to an even size, two bytes an element.
 static uint64_t panel_bytes(const struct gguf_tensor *t) {
-    return round_up(t->dim[1], LANES) * round_up(t->dim[0], 2) * sizeof(uint16_t);
+    return round_up(t->dim[1], CPU_PANEL) * round_up(t->dim[0], 2) * sizeof(uint16_t);
 }
 
 uint64_t model_weight_bytes(const struct model *m, bool unpacked) {
@@ -71,6 +69,6 @@ uint64_t model_weight_bytes(const struct model *m, bool unpacked) {
 
 uint64_t model_kv_bytes(const struct model *m, uint64_t positions) {
     const struct model_config *c = &m->config;
-    uint64_t position = (uint64_t)c->L * c->G * (c->E + round_up(c->E, LANES)) * sizeof(uint16_t);
-    return round_up(positions, PAGE_POSITIONS) * position;
+    uint64_t pages = positions / CPU_PAGE + (positions % CPU_PAGE != 0);
+    return pages * c->L * 2 * cpu_kv_bytes(CPU_BF16_1, c->G, c->E);
 }

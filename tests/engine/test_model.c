@@ -385,9 +385,9 @@ static void test_bytes(void **state) {
     uint64_t embedding = 261 * 34;
     assert_int_equal(model_weight_bytes(m, false), matrices / 32 * 34 + embedding + norms);
     assert_int_equal(model_weight_bytes(m, true), matrices * 2 + embedding + norms + 272 * 32 * 2);
-    // V's head size is padded from 8 to 16; pages hold 512 positions
+    // The head size is padded from 8 to 16; pages hold 512 positions
     assert_int_equal(model_kv_bytes(m, 0), 0);
-    assert_int_equal(model_kv_bytes(m, 1), 512 * 2 * 2 * (8 + 16) * 2);
+    assert_int_equal(model_kv_bytes(m, 1), 512 * 2 * 2 * (16 + 16) * 2);
     assert_int_equal(model_kv_bytes(m, 512), model_kv_bytes(m, 1));
     assert_int_equal(model_kv_bytes(m, 513), 2 * model_kv_bytes(m, 1));
     model_close(m);
