@@ -9,6 +9,7 @@
 // Bounds that no real model comes near; they keep a lying header from costing memory or time.
 #define MAX_KEYS 65536
 #define MAX_TENSORS 65536
+#define MAX_STRINGS (1u << 24) // in one array
 #define MAX_KEY_BYTES 65535
 #define MAX_TENSOR_NAME_BYTES 255
 
@@ -143,6 +144,9 @@ static int read_scalar(struct reader *r, struct gguf_value *v) {
 static int read_strings(struct reader *r, struct gguf_value *v) {
     size_t start = r->at;
     struct str s;
+    if (v->count > MAX_STRINGS)
+        FAIL(r->e, ERR_MODEL, "%s: %s has %" PRIu64 " strings; no more than %u are accepted",
+             r->g->path, r->what, v->count, MAX_STRINGS);
     for (uint64_t i = 0; i < v->count; i++) {
         size_t at = r->at;
         if (take_string(r, &s) == 0) continue;

@@ -218,6 +218,26 @@ static void test_lengths(void **state) {
     buf_free(&b);
 }
 
+// A sparse file of 1 GiB that does hold 2^27 - 1 strings, all empty.
+static void test_huge_array(void **state) {
+    (void)state;
+    struct buf b = {0};
+    struct err e;
+    start_header(&b, 3, 0, 1);
+    put_string(&b, STR("k"));
+    put_number(&b, GGUF_ARRAY, 4);
+    put_number(&b, GGUF_STRING, 4);
+    put_number(&b, (1u << 27) - 100, 8);
+    test_write_file(path, buf_str(&b));
+    assert_int_equal(truncate(path, 1 << 30), 0);
+    expect_refusal("134217628 strings; no more than 16777216 are accepted", &e);
+    start_header(&b, 3, 1u << 24, 1u << 24);
+    test_write_file(path, buf_str(&b));
+    assert_int_equal(truncate(path, 1 << 30), 0);
+    expect_refusal("16777216 keys and 16777216 tensors; no more than", &e);
+    buf_free(&b);
+}
+
 static void refuse_key_name(struct str name, const char *needle) {
     struct buf b = {0};
     start_header(&b, 3, 0, 1);
@@ -380,12 +400,12 @@ static void test_random_damage(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_prefix),  cmocka_unit_test(test_foreign_files),
-        cmocka_unit_test(test_versions),      cmocka_unit_test(test_dimensions),
-        cmocka_unit_test(test_lengths),       cmocka_unit_test(test_names),
-        cmocka_unit_test(test_bools),         cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_places),        cmocka_unit_test(test_double_key),
-        cmocka_unit_test(test_random_damage),
+        cmocka_unit_test(test_every_prefix), cmocka_unit_test(test_foreign_files),
+        cmocka_unit_test(test_versions),     cmocka_unit_test(test_dimensions),
+        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_huge_array),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_bools),
+        cmocka_unit_test(test_alignment),    cmocka_unit_test(test_places),
+        cmocka_unit_test(test_double_key),   cmocka_unit_test(test_random_damage),
     };
     snprintf(path, sizeof path, "%s/hostile.gguf", test_folder());
     return cmocka_run_group_tests(tests, NULL, NULL);
