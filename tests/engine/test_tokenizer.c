@@ -2,6 +2,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/hash.h"
 #include "engine/base/rng.h"
+#include "engine/pretokenizer.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/support.h"
 
@@ -15,21 +16,49 @@ static const char *const rules[RULES] = {"smollm", "gpt-2", "llama-bpe", "qwen2"
 struct fixture {
     struct arena *a;
     struct tokenizer *t[RULES];
+    struct pretokenizer *pre[RULES];
+    struct pretokenizer_scan *scan[RULES];
 };
 
 static struct fixture fixture_open(void) {
     struct fixture f = {.a = arena_create("test")};
-    for (int i = 0; i < RULES; i++) f.t[i] = golden_tokenizer(f.a, rules[i]);
+    for (int i = 0; i < RULES; i++) {
+        struct err e = {0};
+        f.t[i] = golden_tokenizer(f.a, rules[i]);
+        ASSERT_OK(pretokenizer_open(str_from(rules[i]), &f.pre[i], &e), e);
+        f.scan[i] = pretokenizer_scan_open(f.pre[i]);
+    }
     return f;
 }
 
 static void fixture_close(struct fixture *f) {
-    for (int i = 0; i < RULES; i++) tokenizer_close(f->t[i]);
+    for (int i = 0; i < RULES; i++) {
+        tokenizer_close(f->t[i]);
+        pretokenizer_scan_close(f->scan[i]);
+        pretokenizer_close(f->pre[i]);
+    }
     arena_destroy(f->a);
 }
 
 static struct str json_str(const json_t *s) {
     return (struct str){json_string_value(s), json_string_length(s)};
+}
+
+// The pieces that merging starts from; ids alone would not show a wrong border where nothing
+// merges.
+static void check_pieces(const struct fixture *f, int rule, struct str text, const json_t *lengths,
+                         int line) {
+    struct err e = {0};
+    size_t count = 0;
+    for (size_t at = 0, end = 0; at < text.n; at = end) {
+        ASSERT_OK(pretokenizer_next(f->scan[rule], text, at, &end, &e), e);
+        json_int_t expected = json_integer_value(json_array_get(lengths, count++));
+        if ((json_int_t)(end - at) != expected) {
+            fail_msg("line %d, %s: a piece of %zu bytes at %zu, expected %d", line, rules[rule],
+                     end - at, at, (int)expected);
+        }
+    }
+    assert_int_equal(count, json_array_size(lengths));
 }
 
 static void check_line(const json_t *row, int line, void *context) {
@@ -42,6 +71,9 @@ static void check_line(const json_t *row, int line, void *context) {
         if (!ids_equal_json(&ids, expected)) {
             fail_msg("line %d, %s: other ids for '" STR_FMT "'", line, rules[i], STR_ARG(text));
         }
+        const json_t *lengths = json_array_get(row, (size_t)i + 1 + RULES);
+        if (json_is_null(lengths)) lengths = json_array_get(row, 1 + RULES);
+        check_pieces(f, i, text, lengths, line);
         struct buf back = bytes_of(f->t[i], &ids);
         assert_true(str_equal(buf_str(&back), text));
         buf_free(&back);
@@ -223,13 +255,13 @@ static void test_vocabulary_facts(void **state) {
     (void)state;
     struct fixture f = fixture_open();
     struct tokenizer *t = f.t[0];
-    assert_int_equal(tokenizer_size(t), 9267);
+    assert_int_equal(tokenizer_size(t), 10367);
     assert_string_equal(tokenizer_pre(t), "smollm");
     assert_false(tokenizer_adds_bos(t));
     assert_int_equal(tokenizer_bos(t), tokenizer_find(t, STR("<|begin_of_text|>")));
     assert_int_equal(tokenizer_find(t, STR("no such token")), -1);
     assert_int_equal(tokenizer_bytes(t, -1).n, 0);
-    assert_int_equal(tokenizer_bytes(t, 9267).n, 0);
+    assert_int_equal(tokenizer_bytes(t, 10367).n, 0);
     assert_true(str_equal_c(tokenizer_bytes(t, tokenizer_find(t, STR(" the"))), " the"));
     size_t count;
     const int32_t *stops = tokenizer_stops(t, &count);

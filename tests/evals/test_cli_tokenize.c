@@ -62,7 +62,7 @@ static void test_errors(void **state) {
         {VOCABULARY, "[1]\n", 1, "line 1: expected a JSON string"},
         {VOCABULARY, "\n", 1, "line 1: not JSON"},
         {VOCABULARY " --decode", "\"a\"\n", 1, "expected a JSON array"},
-        {VOCABULARY " --decode", "[0,9267]\n", 1, "entry 2 is not an id from 0 to 9266"},
+        {VOCABULARY " --decode", "[0,10367]\n", 1, "entry 2 is not an id from 0 to 10366"},
         {VOCABULARY " --decode", "[1.5]\n", 1, "entry 1"},
         {VOCABULARY " --decode --bos", "", 2, "no meaning"},
         {VOCABULARY " --pre-tokenizer guess", "", 1, "'guess' is not supported"},

@@ -29,8 +29,9 @@ static void round_trip(const struct tokenizer *t, struct str text, bool control)
 
 static void fuzz_text(uint8_t choice, struct str text) {
     static struct tokenizer *tokenizers[4];
-    if (tokenizers[0] == NULL) {
-        struct arena *a = arena_create("fuzz");
+    static struct arena *a;
+    if (a == NULL) {
+        a = arena_create("fuzz");
         for (int i = 0; i < 4; i++) {
             struct gguf *g;
             struct err e = {0};

@@ -4,9 +4,10 @@
 
 SMOLLM2.gguf is any GGUF file of SmolLM2 (Apache-2.0); only its vocabulary is read. Writes below
 tests/engine/golden:
-  vocabulary.gguf   tokenizer keys only: the first merges of SmolLM2's list, every byte, and control
-                    tokens of ChatML and Llama 3
-  tokenizer.jsonl   [text, ids by smollm, by gpt-2, by llama-bpe, by qwen2]; null: as by smollm
+  vocabulary.gguf   tokenizer keys only: the first merges of SmolLM2's list, merges of digits, every
+                    byte, and control tokens of ChatML and Llama 3
+  tokenizer.jsonl   [text, ids by smollm, by gpt-2, by llama-bpe, by qwen2, then the byte lengths of
+                    the pieces before merging in the same order]; null: as by smollm
   long.jsonl        {"before","unit","times","after","tokens":{rule: n},"sha256":{rule: of the ids}}
   chat.jsonl        {"template","identity","messages","rendered","ids"}; ids null when a message
                     spells a control token, which the reference does not tell from the real one
@@ -54,6 +55,12 @@ def vocabulary(path):
             if left + right not in known:
                 tokens.append(left + right)
                 known.add(left + right)
+    # SmolLM2 never joins digits; these merges make every rule's grouping of digits visible.
+    for n in [*range(100), *range(1000)]:
+        width = 2 if len(merges) < MERGES + 100 else 3
+        token = f"{n:0{width}d}"
+        merges.append(f"{token[:-1]} {token[-1]}")
+        tokens.append(token)
     tokens.append(WHOLE)
     return tokens, merges
 
@@ -153,7 +160,7 @@ a\u0300\u0301\u0302\u0303 z\u0334\u0335\u0336
 controls \x01\x02\x03\x04
 \U00010d40\U00010d41 \U0001e4f0 \U00011f50
 \U00031350\U0002ebf0 \u1c89 \U00010d50
-\U00011de0\U00016ff4 a\U00011de0b
+\U00011de0\U00016ff4 a\U00011de0b \U00011de0\U00011de1\U00016ff5\U00016ff6!
 \U000e0061\U000e007f\ufe0f\ufe0e
 𝐀𝐁𝐂 𝟎𝟏𝟐 ℌ ℵ Å Å
 lacunae and lacunae lacunaes""".split("\n")
@@ -210,10 +217,16 @@ def write_lines(tokens, merges):
     lines = list(dict.fromkeys(lines))
     ids = {rule: [x.ids for x in reference(tokens, merges, rule).encode_batch(lines)]
            for rule in RULES}
+    # A piece comes in the byte alphabet, one character a byte.
+    pieces = {rule: [[len(piece) for piece, _ in pre_tokenizer(rule).pre_tokenize_str(line)]
+                     for line in lines] for rule in RULES}
     with open(GOLDEN / "tokenizer.jsonl", "w", encoding="utf-8") as out:
         for i, line in enumerate(lines):
-            row = [ids[rule][i] for rule in RULES]
-            row = [line, row[0]] + [x if x != row[0] else None for x in row[1:]]
+            row = [line]
+            for table in (ids, pieces):
+                first = table[RULES[0]][i]
+                row += [first] + [x if x != first else None
+                                  for x in (table[rule][i] for rule in RULES[1:])]
             out.write(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n")
     return len(lines)
 
