@@ -81,12 +81,16 @@ static int line_decode(struct tokenize_job *job, const json_t *value, struct err
         if (rc == 0) buf_add_str(&text, tokenizer_bytes(job->tokenizer, id));
     }
     if (rc == 0) {
-        json_t *object = json_object();
-        json_put_bytes(object, "text", buf_str(&text));
-        json_t *plain = json_object_get(object, "text");
-        json_compact(plain != NULL ? plain : object, &job->out);
+        json_t *answer;
+        if (utf8_valid(buf_str(&text))) {
+            answer = json_text(buf_str(&text));
+        } else {
+            answer = json_object();
+            json_put_bytes(answer, "text", buf_str(&text));
+        }
+        json_compact(answer, &job->out);
         buf_add_c(&job->out, "\n");
-        json_decref(object);
+        json_decref(answer);
     }
     buf_free(&text);
     return rc;
