@@ -116,6 +116,11 @@ struct backend_ops {
     // Row by row: the largest of n, lowest index on a tie, -1 when one is not finite.
     void (*argmax)(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out);
     void (*log_sum_exp)(struct backend *b, const float *z, uint32_t R, uint32_t n, float *out);
+
+    // What the device can do at most, measured: arithmetic as its matrix products use it, and
+    // reading `bytes` of memory again and again. 0: no measure.
+    int (*ceilings)(struct backend *b, size_t bytes, double *flop_per_s, double *read_bytes_per_s,
+                    struct err *e);
 };
 
 struct backend {

@@ -2,6 +2,7 @@
 #include "engine/backend.h"
 
 #include "engine/base/arena.h"
+#include "kernels/cpu/ceiling.h"
 #include "kernels/cpu/ops.h"
 
 #include <assert.h>
@@ -310,6 +311,18 @@ static void cpu_log_sum_exp(struct backend *b, const float *z, uint32_t R, uint3
     for (uint32_t r = 0; r < R; r++) out[r] = cpu_of(b)->table->log_sum_exp(z + (size_t)r * n, n);
 }
 
+static int cpu_ceilings(struct backend *b, size_t bytes, double *flop_per_s,
+                        double *read_bytes_per_s, struct err *e) {
+    void *memory;
+    size_t whole = (bytes + 63) / 64 * 64;
+    TRY(mem_alloc(whole, "memory to read", &memory, e));
+    memset(memory, 1, whole);
+    *flop_per_s = 2 * cpu_ceiling_fma_per_s(cpu_of(b)->table, b->threads);
+    *read_bytes_per_s = cpu_ceiling_read_per_s(memory, whole, b->threads);
+    mem_free(memory);
+    return 0;
+}
+
 static const struct backend_ops CPU_OPS = {
     .close = cpu_close,
     .scratch_bytes = cpu_scratch_bytes,
@@ -336,6 +349,7 @@ static const struct backend_ops CPU_OPS = {
     .gate = cpu_gate_op,
     .argmax = cpu_argmax,
     .log_sum_exp = cpu_log_sum_exp,
+    .ceilings = cpu_ceilings,
 };
 
 int backend_cpu_open(const struct backend_options *options, struct backend **out, struct err *e) {

@@ -16,7 +16,7 @@ struct local {
     struct tokenizer *tokenizer;
     const struct chat_template *chat; // NULL: `no_chat` says why
     struct err no_chat;
-    struct reply_vocabulary vocabulary;
+    struct continuation_vocabulary vocabulary;
     struct session *session; // NULL when only planning
     struct walk *walk;
     atomic_bool cancelled;
@@ -109,8 +109,8 @@ static int open_files(struct local *l, const struct provider_options *o, struct 
     // A model without a template that is known here can still continue raw text, so the error waits
     // until a conversation is to be rendered.
     if (chat_find(l->model->file, o->chat_template, &l->chat, &l->no_chat) != 0) l->chat = NULL;
-    struct reply_vocabulary *v = &l->vocabulary;
-    *v = (struct reply_vocabulary){
+    struct continuation_vocabulary *v = &l->vocabulary;
+    *v = (struct continuation_vocabulary){
         .bytes = vocabulary_bytes, .context = l->tokenizer, .size = l->model->config.V};
     v->stops = tokenizer_stops(l->tokenizer, &v->stop_count);
     for (uint32_t i = 0; i < tokenizer_size(l->tokenizer); i++) {

@@ -86,7 +86,7 @@ const struct session_plan *session_plan(const struct session *s) {
     return &s->plan;
 }
 
-const struct backend *session_backend(const struct session *s) {
+struct backend *session_backend(const struct session *s) {
     return s->backend;
 }
 

@@ -18,7 +18,7 @@ struct leaf {
     struct provider_generation generation;
     struct rng sampling;
     struct kv_sequence *sequence; // while growing
-    struct reply reply;
+    struct continuation reply;
     int32_t last;   // sampled, not yet passed
     int32_t chosen; // by the pass that runs; counts only when the pass succeeds
     bool failed;
@@ -29,7 +29,7 @@ struct leaf {
 
 struct walk {
     struct session *session;
-    const struct reply_vocabulary *vocabulary;
+    const struct continuation_vocabulary *vocabulary;
     struct sampler *sampler;
     struct kv_sequence *trunk;
     int32_t *trunk_ids; // [context], of which trunk->length are in the cache
@@ -53,7 +53,7 @@ static void *walk_array(size_t count, size_t size) {
     return p;
 }
 
-struct walk *walk_open(struct session *s, const struct reply_vocabulary *v, int in_flight) {
+struct walk *walk_open(struct session *s, const struct continuation_vocabulary *v, int in_flight) {
     assert(in_flight >= 1 && session_plan(s)->sequences > (uint32_t)in_flight);
     struct walk *w = walk_array(1, sizeof *w);
     w->session = s;
@@ -136,8 +136,8 @@ int walk_submit(struct walk *w, const struct provider_request *request, bool *ac
     for (int i = 0; i < l->generation.stop_count; i++)
         stop[i] = str_copy(a, request->generation->stop[i]);
     l->generation.stop = stop;
-    reply_start(&l->reply, w->vocabulary, stop, l->generation.stop_count, l->generation.max_tokens,
-                a);
+    continuation_start(&l->reply, w->vocabulary, stop, l->generation.stop_count,
+                       l->generation.max_tokens, a);
     return 0;
 }
 
@@ -188,7 +188,7 @@ static int run_pass(struct walk *w, struct leaf **leaves, int count, struct err 
 // The chosen token becomes part of the reply.
 static void leaf_add(struct walk *w, struct leaf *l) {
     l->last = l->chosen;
-    reply_add(&l->reply, l->last);
+    continuation_add(&l->reply, l->last);
     if (l->reply.ended) leaf_end(w, l);
 }
 
@@ -315,7 +315,7 @@ static const char *reason_of(enum err_code code) {
 }
 
 static void deliver(struct leaf *l, struct arena *a, struct provider_completion *out) {
-    const struct reply *r = &l->reply;
+    const struct continuation *r = &l->reply;
     uint64_t wall = l->prefill_ns + l->decode_ns;
     *out = (struct provider_completion){
         .ticket = l->ticket,

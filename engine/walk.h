@@ -8,7 +8,7 @@
 #define LACUNA_ENGINE_WALK_H
 
 #include "engine/provider.h"
-#include "engine/reply.h"
+#include "engine/continuation.h"
 #include "engine/session.h"
 
 struct walk;
@@ -17,7 +17,7 @@ struct walk;
 void walk_session_options(struct session_options *o, uint32_t context_tokens, int in_flight);
 
 // Borrows session and vocabulary.
-struct walk *walk_open(struct session *s, const struct reply_vocabulary *v, int in_flight);
+struct walk *walk_open(struct session *s, const struct continuation_vocabulary *v, int in_flight);
 void walk_close(struct walk *w); // NULL is allowed
 
 // Takes a copy of the request. Prompt and reply that do not fit the context, an empty prompt and

@@ -31,6 +31,21 @@ const struct cli_verb cli_verbs[] = {
      "the\n"
      "tensor types, the rotation, and a table of memory in bytes.",
      cli_model},
+    {"generate", "MODEL", "replies to raw prompts or conversations",
+     "Reads one JSON value a line from stdin: a text, an array of token ids, or with --chat an\n"
+     "array of {\"role\", \"content\"}. Writes one JSON line each, in input order: text, ids, "
+     "number\n"
+     "of tokens, and what ended the reply (stop, stop_string, length).",
+     cli_generate},
+    {"score-text", "MODEL", "log probabilities of given tokens",
+     "Reads one JSON array of token ids, or a text, a line from stdin. Writes one JSON line each:\n"
+     "ids, the log probability of each behind those before it (null for the first), and with\n"
+     "--top K the K best [id, log probability] after each position.",
+     cli_score_text},
+    {"bench", "MODEL", "prefill, decode and batch speed beside the machine's ceiling",
+     "Shares are of what this machine was measured to do at most: multiply-adds as the op table's\n"
+     "products use them, and reading as many bytes as the weights have.",
+     cli_bench},
     {"new", "[NAME]", "a commented experiment file to start from",
      "Writes NAME.yaml, or to stdout without a NAME. A file that is there is never overwritten.",
      cli_new},

@@ -6,7 +6,6 @@
 #include "engine/base/rng.h"
 #include "engine/base/str.h"
 #include "engine/session.h"
-#include "kernels/cpu/ceiling.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,23 +146,11 @@ static int bench_decode(struct bench *b, uint32_t sequences, struct measure *m, 
     return 0;
 }
 
-// The ceilings of the CPU; another backend has none here.
+// Reads as much as the weights, so that caches help here as much as they do there.
 static int measure_ceilings(struct bench *b, struct err *e) {
-    const struct backend *backend = session_backend(b->session);
-    if (strcmp(backend->name, "cpu") != 0) return 0;
-    enum cpu_numerics numerics = strcmp(backend->numerics, "f32") == 0 ? CPU_F32 : CPU_BF16_1;
-    const char *why;
-    const struct cpu_ops *table = cpu_ops_find(numerics, backend->op_table, &why);
-    if (table == NULL) return 0;
-    b->ceiling_flop_per_s = 2 * cpu_ceiling_fma_per_s(table, backend->threads);
-    // As much as the weights, so that caches help here as much as they do there.
-    size_t bytes = (size_t)pass_bytes(b, 0, 1) / 64 * 64;
-    void *memory;
-    TRY(mem_alloc(bytes, "memory to read", &memory, e));
-    memset(memory, 1, bytes);
-    b->ceiling_read_per_s = cpu_ceiling_read_per_s(memory, bytes, backend->threads);
-    mem_free(memory);
-    return 0;
+    struct backend *backend = session_backend(b->session);
+    return backend->ops->ceilings(backend, (size_t)pass_bytes(b, 0, 1), &b->ceiling_flop_per_s,
+                                  &b->ceiling_read_per_s, e);
 }
 
 static void print_json(const struct bench *b, const struct measure *m, int count) {

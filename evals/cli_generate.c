@@ -177,88 +177,64 @@ static int run(const struct settings *set, struct err *e) {
     return result;
 }
 
-int cli_generate(int argc, char **argv) {
-    struct settings set = {.provider = {.id = "model"}};
-    struct provider_options *o = &set.provider;
-    int64_t max_tokens = 128, threads = 0, context = 0, seed = 0;
-    const char *temperature = NULL, *top_p = NULL;
-    struct cli_list stop = {.count = 0};
+// Options as they are typed, before their values are checked.
+struct typed {
+    struct settings set;
+    int64_t max_tokens, threads, context, seed;
+    const char *path, *temperature, *top_p;
+    struct cli_list stop;
+};
+
+static int parse(int argc, char **argv, struct typed *t, bool *helped, struct err *e) {
+    struct settings *s = &t->set;
+    struct provider_options *o = &s->provider;
     const struct cli_option options[] = {
-        {.name = "--chat",
-         .help = "lines are arrays of {\"role\", \"content\"}",
-         .flag = &set.chat},
-        {.name = "--max-tokens",
-         .value = "N",
-         .help = "longest reply (default 128)",
-         .number = &max_tokens},
-        {.name = "--temperature",
-         .value = "T",
-         .help = "0 (default): greedy",
-         .text = &temperature},
-        {.name = "--top-p",
-         .value = "P",
-         .help = "keep the likeliest P of the probability",
-         .text = &top_p},
-        {.name = "--seed",
-         .value = "N",
-         .help = "of the sampling streams (default 0)",
-         .number = &seed},
-        {.name = "--stop",
-         .value = "TEXT",
-         .help = "ends the reply; may be given again",
-         .list = &stop},
-        {.name = "--bos", .help = "put the model's start token in front", .flag = &set.bos},
-        {.name = "--special", .help = "texts may spell control tokens", .flag = &set.special},
-        {.name = "--template",
-         .value = "NAME",
-         .help = "chatml, llama3, plain instead of the file's",
-         .text = &o->chat_template},
-        {.name = "--pre-tokenizer",
-         .value = "NAME",
-         .help = "instead of the file's own rule",
-         .text = &o->pre_tokenizer},
-        {.name = "--context",
-         .value = "N",
-         .help = "prompt and reply (default: as trained)",
-         .number = &context},
-        {.name = "--beyond-trained",
-         .help = "--context may exceed the trained context",
-         .flag = &o->beyond_trained},
-        {.name = "--numerics",
-         .value = "ID",
-         .help = "bf16-1 (default) or f32",
-         .text = &o->numerics},
-        {.name = "--weights",
-         .value = "HOW",
-         .help = "auto, unpacked or stored",
-         .text = &o->weights},
-        {.name = "--backend", .value = "NAME", .help = "auto, cpu or cuda", .text = &o->backend},
-        {.name = "--threads", .value = "N", .help = "default: all cores", .number = &threads},
+        {"--chat", NULL, NULL, "lines are arrays of {\"role\", \"content\"}", .flag = &s->chat},
+        {"--max-tokens", NULL, "N", "longest reply (128)", .number = &t->max_tokens},
+        {"--temperature", NULL, "T", "0 (default): greedy", .text = &t->temperature},
+        {"--top-p", NULL, "P", "keep the likeliest P of the probability", .text = &t->top_p},
+        {"--seed", NULL, "N", "of the sampling streams (0)", .number = &t->seed},
+        {"--stop", NULL, "TEXT", "ends the reply; may be given again", .list = &t->stop},
+        {"--bos", NULL, NULL, "put the model's start token in front", .flag = &s->bos},
+        {"--special", NULL, NULL, "texts may spell control tokens", .flag = &s->special},
+        {"--template", NULL, "NAME", "chatml, llama3 or plain", .text = &o->chat_template},
+        {"--pre-tokenizer", NULL, "NAME", "not the file's own rule", .text = &o->pre_tokenizer},
+        {"--context", NULL, "N", "prompt and reply (as trained)", .number = &t->context},
+        {"--beyond-trained", NULL, NULL, "--context may exceed it", .flag = &o->beyond_trained},
+        {"--numerics", NULL, "ID", "bf16-1 (default) or f32", .text = &o->numerics},
+        {"--weights", NULL, "HOW", "auto, unpacked or stored", .text = &o->weights},
+        {"--backend", NULL, "NAME", "auto, cpu or cuda", .text = &o->backend},
+        {"--threads", NULL, "N", "default: all cores", .number = &t->threads},
     };
-    struct err e = {0};
     int count;
-    bool helped;
-    const char *path;
-    if (cli_parse(argc, argv, options, sizeof options / sizeof *options, &path, 1, 1, &count,
-                  &helped, &e) != 0)
-        return cli_fail(argv[0], &e);
-    if (helped) return EXIT_DONE;
-    if (max_tokens < 1 || max_tokens > INT32_MAX || context < 0 || context > UINT32_MAX ||
-        threads < 0 || threads > 4096) {
-        ERR_SET(&e, ERR_USAGE,
-                "--max-tokens is a number from 1 on, --context and --threads from 0 on");
-        return cli_fail(argv[0], &e);
-    }
+    return cli_parse(argc, argv, options, sizeof options / sizeof *options, &t->path, 1, 1, &count,
+                     helped, e);
+}
+
+// `stops` has room for CLI_LIST_MOST.
+static int settle(struct typed *t, struct str *stops, struct err *e) {
+    if (t->max_tokens < 1 || t->max_tokens > INT32_MAX || t->context < 0 ||
+        t->context > UINT32_MAX || t->threads < 0 || t->threads > 4096)
+        FAIL(e, ERR_USAGE, "--max-tokens is a number from 1 on, --context and --threads from 0 on");
+    for (int i = 0; i < t->stop.count; i++) stops[i] = str_from(t->stop.items[i]);
+    struct settings *s = &t->set;
+    s->provider.path = t->path;
+    s->provider.context_tokens = (uint32_t)t->context;
+    s->provider.threads = (int)t->threads;
+    s->seed = (uint64_t)t->seed;
+    s->generation = (struct provider_generation){
+        .max_tokens = (int)t->max_tokens, .stop = stops, .stop_count = t->stop.count};
+    TRY(cli_number("--temperature", t->temperature, 0, &s->generation.temperature, e));
+    return cli_number("--top-p", t->top_p, 1, &s->generation.top_p, e);
+}
+
+int cli_generate(int argc, char **argv) {
+    struct typed t = {.set = {.provider = {.id = "model"}}, .max_tokens = 128};
     struct str stops[CLI_LIST_MOST];
-    for (int i = 0; i < stop.count; i++) stops[i] = str_from(stop.items[i]);
-    o->path = path;
-    o->context_tokens = (uint32_t)context;
-    o->threads = (int)threads;
-    set.seed = (uint64_t)seed;
-    set.generation = (struct provider_generation){
-        .max_tokens = (int)max_tokens, .stop = stops, .stop_count = stop.count};
-    if (cli_number("--temperature", temperature, 0, &set.generation.temperature, &e) != 0 ||
-        cli_number("--top-p", top_p, 1, &set.generation.top_p, &e) != 0 || run(&set, &e) != 0)
-        return cli_fail(argv[0], &e);
+    struct err e = {0};
+    bool helped;
+    if (parse(argc, argv, &t, &helped, &e) != 0) return cli_fail(argv[0], &e);
+    if (helped) return EXIT_DONE;
+    if (settle(&t, stops, &e) != 0 || run(&t.set, &e) != 0) return cli_fail(argv[0], &e);
     return EXIT_DONE;
 }

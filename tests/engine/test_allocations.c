@@ -81,7 +81,8 @@ static void test_decoding_allocates_nothing(void **state) {
     walk_session_options(&o, 1024, LEAVES);
     o.pages_least = o.pages_most;
     struct probe p = probe_open(path, &o);
-    struct reply_vocabulary vocabulary = {.bytes = token_bytes, .size = 320, .longest_bytes = 3};
+    struct continuation_vocabulary vocabulary = {
+        .bytes = token_bytes, .size = 320, .longest_bytes = 3};
     struct walk *w = walk_open(p.session, &vocabulary, LEAVES);
     struct str stop[] = {STR("abab ab ab ab zz"), STR("never")};
     struct provider_generation g = {
@@ -98,7 +99,7 @@ static void test_decoding_allocates_nothing(void **state) {
         ASSERT_OK(walk_submit(w, &r, &accepted, &e), e);
         assert_true(accepted);
     }
-    struct backend *b = (struct backend *)(uintptr_t)session_backend(p.session);
+    struct backend *b = session_backend(p.session);
     sound = b->ops;
     watched = *sound;
     watched.embed = watched_embed;

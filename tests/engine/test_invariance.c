@@ -57,7 +57,7 @@ static int attention_fold(struct backend *b, const struct backend_span *spans, u
 }
 
 static void plant(struct probe *p, enum fault fault) {
-    struct backend *b = (struct backend *)(uintptr_t)session_backend(p->session);
+    struct backend *b = session_backend(p->session);
     if (fault == FAULT_NONE) return;
     sound = b->ops;
     faulty = *sound;

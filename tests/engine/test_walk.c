@@ -20,7 +20,7 @@ static struct str token_bytes(const void *context, int32_t id) {
     return str_from(text[id]);
 }
 static const int32_t STOPS[] = {2, 77};
-static struct reply_vocabulary vocabulary = {
+static struct continuation_vocabulary vocabulary = {
     .bytes = token_bytes, .longest_bytes = 8, .stops = STOPS, .stop_count = 2};
 
 // Prompts that share prefixes of many lengths, some equal, greedy and sampled ones.
@@ -218,7 +218,7 @@ static void test_refusals(void **state) {
     q = requests[0];
     q.r.generation = &q.g;
     q.g = (struct provider_generation){.max_tokens = CONTEXT - 1150, .top_p = 1};
-    struct reply_vocabulary endless = vocabulary;
+    struct continuation_vocabulary endless = vocabulary;
     endless.stop_count = 0;
     walk_close(r.w);
     r.w = walk_open(r.p.session, &endless, 2);
@@ -252,7 +252,7 @@ static void test_failure_stays_with_its_reply(void **state) {
     (void)state;
     struct rig r;
     rig_open(&r, 8, 30);
-    struct backend *b = (struct backend *)(uintptr_t)session_backend(r.p.session);
+    struct backend *b = session_backend(r.p.session);
     sound = b->ops;
     failing = *sound;
     failing.attention = failing_attention;

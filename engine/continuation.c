@@ -1,30 +1,30 @@
-#include "engine/reply.h"
+#include "engine/continuation.h"
 
 #include <assert.h>
 #include <string.h>
 
-void reply_start(struct reply *r, const struct reply_vocabulary *vocabulary, const struct str *stop,
-                 int stop_count, int max_tokens, struct arena *a) {
+void continuation_start(struct continuation *r, const struct continuation_vocabulary *vocabulary,
+                        const struct str *stop, int stop_count, int max_tokens, struct arena *a) {
     assert(max_tokens >= 1);
-    *r = (struct reply){.vocabulary = vocabulary,
-                        .stop = stop,
-                        .stop_count = stop_count,
-                        .max_tokens = max_tokens,
-                        .stop_id = -1};
+    *r = (struct continuation){.vocabulary = vocabulary,
+                               .stop = stop,
+                               .stop_count = stop_count,
+                               .max_tokens = max_tokens,
+                               .stop_id = -1};
     size_t most = (size_t)max_tokens;
     r->ids = arena_array(a, most, sizeof *r->ids);
     r->starts = arena_array(a, most, sizeof *r->starts);
     r->text = arena_array(a, most, vocabulary->longest_bytes);
 }
 
-static bool is_stop(const struct reply_vocabulary *v, int32_t id) {
+static bool is_stop(const struct continuation_vocabulary *v, int32_t id) {
     for (size_t i = 0; i < v->stop_count; i++)
         if (v->stops[i] == id) return true;
     return false;
 }
 
 // The first byte of the earliest stop string that ends behind byte `old`, or STR_NONE.
-static size_t find_stop(const struct reply *r, size_t old) {
+static size_t find_stop(const struct continuation *r, size_t old) {
     size_t first = STR_NONE;
     for (int i = 0; i < r->stop_count; i++) {
         size_t n = r->stop[i].n;
@@ -36,7 +36,7 @@ static size_t find_stop(const struct reply *r, size_t old) {
     return first;
 }
 
-void reply_add(struct reply *r, int32_t id) {
+void continuation_add(struct continuation *r, int32_t id) {
     assert(!r->ended);
     if (is_stop(r->vocabulary, id)) {
         r->ended = true;

@@ -1,14 +1,14 @@
 // A reply while it grows: ids, bytes, and the rules that end it (stop tokens, stop strings, the
 // token limit). Memory is given once, before decoding.
-#ifndef LACUNA_ENGINE_REPLY_H
-#define LACUNA_ENGINE_REPLY_H
+#ifndef LACUNA_ENGINE_CONTINUATION_H
+#define LACUNA_ENGINE_CONTINUATION_H
 
 #include "engine/base/arena.h"
 #include "engine/base/str.h"
 #include "engine/provider.h"
 
 // What the engine needs to know of a tokenizer.
-struct reply_vocabulary {
+struct continuation_vocabulary {
     struct str (*bytes)(const void *context, int32_t id);
     const void *context;
     uint32_t size;
@@ -17,8 +17,8 @@ struct reply_vocabulary {
     size_t stop_count;
 };
 
-struct reply {
-    const struct reply_vocabulary *vocabulary;
+struct continuation {
+    const struct continuation_vocabulary *vocabulary;
     const struct str *stop; // stop strings, none empty
     int stop_count;
     int max_tokens;
@@ -34,11 +34,11 @@ struct reply {
 };
 
 // `stop` and `vocabulary` are borrowed. Takes all memory from the arena.
-void reply_start(struct reply *r, const struct reply_vocabulary *vocabulary, const struct str *stop,
-                 int stop_count, int max_tokens, struct arena *a);
+void continuation_start(struct continuation *r, const struct continuation_vocabulary *vocabulary,
+                        const struct str *stop, int stop_count, int max_tokens, struct arena *a);
 
 // The next sampled token. Sets `ended` and `finish`. A stop string counts wherever it stands, also
 // across tokens; it and all text behind it are dropped, with the ids that begin there.
-void reply_add(struct reply *r, int32_t id);
+void continuation_add(struct continuation *r, int32_t id);
 
 #endif

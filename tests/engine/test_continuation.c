@@ -1,5 +1,5 @@
 // What ends a reply: stop tokens, stop strings across tokens, the limit (cases B09, B61).
-#include "engine/reply.h"
+#include "engine/continuation.h"
 #include "tests/support/support.h"
 
 #include <string.h>
@@ -16,14 +16,14 @@ static struct str token_bytes(const void *context, int32_t id) {
 }
 
 static const int32_t STOPS[] = {END_A, END_B, END_C}; // the union of what two places declare
-static const struct reply_vocabulary VOCABULARY = {
+static const struct continuation_vocabulary VOCABULARY = {
     .bytes = token_bytes, .size = 14, .longest_bytes = 5, .stops = STOPS, .stop_count = 3};
 
-static struct reply run(struct arena *a, const struct str *stop, int stop_count, int max_tokens,
-                        const int32_t *ids, int count) {
-    struct reply r;
-    reply_start(&r, &VOCABULARY, stop, stop_count, max_tokens, a);
-    for (int i = 0; i < count && !r.ended; i++) reply_add(&r, ids[i]);
+static struct continuation run(struct arena *a, const struct str *stop, int stop_count,
+                               int max_tokens, const int32_t *ids, int count) {
+    struct continuation r;
+    continuation_start(&r, &VOCABULARY, stop, stop_count, max_tokens, a);
+    for (int i = 0; i < count && !r.ended; i++) continuation_add(&r, ids[i]);
     return r;
 }
 
@@ -38,7 +38,7 @@ static void test_any_declared_stop_token_ends(void **state) {
     struct arena *a = arena_create("test");
     for (int i = 0; i < 3; i++) {
         int32_t ids[] = {I, DO, NOT, KNOW, STOPS[i], LINE, US, ER, SO};
-        struct reply r = run(a, NULL, 0, 20, ids, 9);
+        struct continuation r = run(a, NULL, 0, 20, ids, 9);
         assert_true(r.ended);
         assert_int_equal(r.finish, FINISH_STOP);
         assert_int_equal(r.stop_id, STOPS[i]);
@@ -46,7 +46,7 @@ static void test_any_declared_stop_token_ends(void **state) {
         ASSERT_TEXT(r, "I do not know");
     }
     int32_t at_once[] = {END_B};
-    struct reply r = run(a, NULL, 0, 1, at_once, 1);
+    struct continuation r = run(a, NULL, 0, 1, at_once, 1);
     assert_int_equal(r.finish, FINISH_STOP);
     assert_int_equal(r.count, 0);
     ASSERT_TEXT(r, "");
@@ -57,7 +57,7 @@ static void test_limit(void **state) {
     (void)state;
     struct arena *a = arena_create("test");
     int32_t ids[] = {I, EMPTY, DO, NOT, END_A};
-    struct reply r = run(a, NULL, 0, 3, ids, 5);
+    struct continuation r = run(a, NULL, 0, 3, ids, 5);
     assert_int_equal(r.finish, FINISH_LENGTH);
     assert_int_equal(r.stop_id, -1);
     assert_int_equal(r.count, 3);
@@ -86,7 +86,7 @@ static void test_stop_strings(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct str stop[2] = {str_from(cases[i].stop[0]), str_from(cases[i].stop[1])};
         int32_t ids[] = {I, DO, NOT, KNOW, LINE, US, ER, SO, END_A};
-        struct reply r =
+        struct continuation r =
             run(a, stop, cases[i].stop[1] != NULL ? 2 : 1, cases[i].max_tokens, ids, 9);
         assert_true(r.ended);
         assert_int_equal(r.finish, FINISH_STOP_STRING);
@@ -95,7 +95,7 @@ static void test_stop_strings(void **state) {
     }
     struct str never[] = {STR("STOP!"), STR("TOP.x")};
     int32_t ids[] = {STO, P, STO, P, END_A};
-    struct reply r = run(a, never, 2, 20, ids, 5);
+    struct continuation r = run(a, never, 2, 20, ids, 5);
     assert_int_equal(r.finish, FINISH_STOP);
     ASSERT_TEXT(r, "STOP.STOP.");
     arena_destroy(a);
