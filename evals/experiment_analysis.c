@@ -38,7 +38,9 @@ static void check_primary(struct load *l) {
                  {"start_against_middle", {0, DEPTH_MOST / 2}, 2},
                  {"end_against_middle", {DEPTH_MOST, DEPTH_MOST / 2}, 2}};
     const struct experiment *x = l->x;
-    if (!x->primary.given || x->primary.contrast == NULL || x->placement_count == 0) return;
+    if (!x->primary.given || x->primary.contrast == NULL || x->placement_count == 0 ||
+        diagnosed(l->d, "placements"))
+        return;
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
         if (strcmp(needs[i].contrast, x->primary.contrast) != 0) continue;
         for (int k = 0; k < x->placement_count; k++) {
@@ -69,7 +71,7 @@ static void check_where(struct load *l, const struct experiment_gate *g, const c
     const struct experiment_where *w = &g->where;
     if (!x->arms[w->arm])
         WRONG(AT("%s.where.arm", path), "the experiment has no arm '%s'", arm_name(w->arm));
-    if (w->length_tokens >= 0 && !length_exists(x, w->length_tokens))
+    if (w->length_tokens >= 0 && !length_exists(x, w->length_tokens) && !diagnosed(l->d, "lengths"))
         WRONG(AT("%s.where.length", path), "%d is none of lengths.tokens", w->length_tokens);
     if (w->arm != ARM_PLACED && (w->has_place || w->placement >= 0))
         WRONG(AT("%s.where.%s", path, w->has_place ? "depth" : "placement"),
@@ -78,7 +80,8 @@ static void check_where(struct load *l, const struct experiment_gate *g, const c
         WRONG(AT("%s.where.length", path), "the arm 'short' has no lengths");
     char text[24];
     place_text(w->place, text);
-    if (w->has_place && w->arm == ARM_PLACED && !place_exists(x, w->placement, w->place))
+    if (w->has_place && w->arm == ARM_PLACED && !place_exists(x, w->placement, w->place) &&
+        !diagnosed(l->d, "placements"))
         WRONG(AT("%s.where.depth", path), "no placement moves a constraint to %s", text);
     if ((g->pool_model && w->model >= 0) || (g->pool_length && w->length_tokens >= 0) ||
         (g->pool_placement && w->placement >= 0) || (g->pool_depth && w->has_place))

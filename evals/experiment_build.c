@@ -168,6 +168,7 @@ static int constraint_named(struct load *l, const char *id, const char *path) {
     size_t count = 0;
     for (int i = 0; i < l->x->constraint_count; i++)
         if (l->x->constraints[i].id != NULL) ids[count++] = l->x->constraints[i].id;
+    if (count < (size_t)l->x->constraint_count) return -1; // an id that is in error may be meant
     const char *near = str_nearest(id, ids, count);
     diagnose_at(l->d, l->root, path, "there is no constraint '%s'%s%s%s", id,
                 near == NULL ? "" : "; did you mean '", near == NULL ? "" : near,

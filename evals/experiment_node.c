@@ -72,10 +72,15 @@ static bool on_one_way(const char *a, const char *b) {
     return next == '.' || next == '[';
 }
 
+bool diagnosed(const struct diagnostics *d, const char *path) {
+    for (int i = 0; i < d->count; i++)
+        if (!d->items[i].warning && on_one_way(d->items[i].path, path)) return true;
+    return false;
+}
+
 void diagnose_at(struct diagnostics *d, const struct node *root, const char *path,
                  const char *format, ...) {
-    for (int i = 0; i < d->count; i++)
-        if (!d->items[i].warning && on_one_way(d->items[i].path, path)) return;
+    if (diagnosed(d, path)) return;
     struct mark mark = root == NULL ? (struct mark){0} : root->mark;
     if (root != NULL) node_find(root, path, &mark);
     va_list args;

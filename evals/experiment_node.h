@@ -74,6 +74,8 @@ __attribute__((format(printf, 4, 5))) void diagnose_warning(struct diagnostics *
 __attribute__((format(printf, 4, 5))) void diagnose_at(struct diagnostics *d,
                                                        const struct node *root, const char *path,
                                                        const char *format, ...);
+// Is something at, below or above that path in error already?
+bool diagnosed(const struct diagnostics *d, const char *path);
 void diagnose_warning_at(struct diagnostics *d, const struct node *root, const char *path,
                          const char *text);
 // -1 with all errors, one a line, in e->text (what does not fit is counted), or 0 without errors.
