@@ -90,11 +90,10 @@ static int apply_selection(struct load *l, json_t *resolved,
     return 0;
 }
 
-int experiment_load(const char *path, const struct experiment_overrides *overrides, struct arena *a,
+int experiment_read(struct str source, const char *path,
+                    const struct experiment_overrides *overrides, struct arena *a,
                     struct experiment **out, struct err *e) {
-    struct str source;
     struct diagnostics d = {.arena = a, .file = path};
-    TRY(file_read(path, (size_t)64 << 20, a, &source, e));
     struct node *root = yaml_read(source, NULL, &d);
     if (root == NULL) return diagnostics_fail(&d, e);
     for (int i = 0; overrides != NULL && i < overrides->set_count; i++)
@@ -114,6 +113,16 @@ int experiment_load(const char *path, const struct experiment_overrides *overrid
     l.x->resolved = resolved;
     *out = l.x;
     return 0;
+}
+
+int experiment_load(const char *path, const struct experiment_overrides *overrides, struct arena *a,
+                    struct experiment **out, struct err *e) {
+    struct str source;
+    if (file_read(path, (size_t)64 << 20, a, &source, e) != 0) {
+        if (e != NULL) e->code = ERR_CONFIG; // whatever the reason, it is about the experiment file
+        return -1;
+    }
+    return experiment_read(source, path, overrides, a, out, e);
 }
 
 int experiment_from_json(json_t *resolved, const char *path, const char *folder, struct arena *a,

@@ -15,6 +15,10 @@ struct load {
     int case_count;
 };
 
+// experiment_load of a file's bytes; `path` names it in messages and gives its folder.
+int experiment_read(struct str source, const char *path,
+                    const struct experiment_overrides *overrides, struct arena *a,
+                    struct experiment **out, struct err *e);
 // resolved.json into the struct. Names of models and constraints that do not exist are complained
 // about.
 void experiment_build(struct load *l, const json_t *resolved);
