@@ -107,6 +107,14 @@ static void add_capital(struct buf *b, const char *word) {
     buf_add_str(b, str_slice(s, n, s.n));
 }
 
+// What a closing unit is built for.
+struct place {
+    struct counter *c;
+    const struct closing_words *words;
+    struct str before, lead, tail;
+    uint32_t tokens;
+};
+
 // What one closing unit is built from: the costs of the words at each position, and which sums
 // words in the middle can make.
 struct costs {
@@ -115,23 +123,23 @@ struct costs {
     bool reach[CLOSING_TOKENS_MOST + 1];
 };
 
-static int costs_measure(struct counter *c, const struct closing_words *w, struct str lead,
-                         struct str tail, struct costs *out, struct err *e) {
+static int costs_measure(const struct place *at, struct costs *out, struct err *e) {
+    const struct closing_words *w = at->words;
     struct str between = str_from(w->between), none = STR("");
     struct buf b = {0};
     int result = -1;
     for (int i = 0; i < WORDS_MOST; i++) {
         buf_clear(&b);
         add_capital(&b, w->words[i]);
-        if (counter_segment(c, lead, buf_str(&b), none, &out->first[i], e) != 0) goto done;
-        if (counter_segment(c, between, str_from(w->words[i]), none, &out->middle[i], e) != 0)
+        if (counter_segment(at->c, at->lead, buf_str(&b), none, &out->first[i], e) != 0) goto done;
+        if (counter_segment(at->c, between, str_from(w->words[i]), none, &out->middle[i], e) != 0)
             goto done;
     }
     // The full stop's cost (with what follows it) is what it adds to a word.
     buf_clear(&b);
     buf_printf(&b, "%s%s", w->words[0], w->end);
     uint32_t with;
-    if (counter_segment(c, between, buf_str(&b), tail, &with, e) != 0) goto done;
+    if (counter_segment(at->c, between, buf_str(&b), at->tail, &with, e) != 0) goto done;
     out->end = (int32_t)with - (int32_t)out->middle[0];
     memset(out->reach, 0, sizeof out->reach);
     out->reach[0] = true;
@@ -178,64 +186,63 @@ static bool sentence_draw(const struct closing_words *w, const struct costs *k, 
     return true;
 }
 
-static int hits(struct counter *c, struct str lead, struct str text, struct str tail,
-                uint32_t tokens, bool *out, struct err *e) {
-    uint32_t n;
-    TRY(counter_segment(c, lead, text, tail, &n, e));
-    *out = n == tokens;
+// The count of lead + text + tail, and whether it is the one wanted with a clean join to what
+// stands before.
+static int try_text(const struct place *at, struct str text, uint32_t *count, bool *found,
+                    struct err *e) {
+    TRY(counter_segment(at->c, at->lead, text, at->tail, count, e));
+    *found = *count == at->tokens;
+    if (*found && at->lead.n == 0) TRY(counter_clean(at->c, at->before, text, found, e));
     return 0;
 }
 
 // Sentences are drawn until one really has the count: costs need not add up at every join.
-static int sentence_build(struct counter *c, const struct closing_words *w, struct rng *r,
-                          struct str lead, struct str tail, uint32_t tokens, struct buf *text,
-                          bool *found, struct err *e) {
+static int sentence_build(const struct place *at, struct rng *r, struct buf *text, bool *found,
+                          struct err *e) {
     struct costs k;
-    TRY(costs_measure(c, w, lead, tail, &k, e));
-    int64_t aim = tokens;
+    TRY(costs_measure(at, &k, e));
+    int64_t aim = at->tokens;
     for (int draw = 0; draw < DRAWS_MOST && !*found; draw++) {
-        if (!sentence_draw(w, &k, r, aim, text)) {
-            if (aim == tokens) return 0;
-            aim = tokens;
+        if (!sentence_draw(at->words, &k, r, aim, text)) {
+            if (aim == at->tokens) return 0;
+            aim = at->tokens;
             continue;
         }
-        uint32_t n;
-        TRY(counter_segment(c, lead, buf_str(text), tail, &n, e));
-        *found = n == tokens;
-        aim = (int64_t)tokens + (aim - (int64_t)n);
+        uint32_t count;
+        TRY(try_text(at, buf_str(text), &count, found, e));
+        aim += (int64_t)at->tokens - count;
     }
     return 0;
 }
 
 // A bare word, with or without capital and full stop.
-static int word_build(struct counter *c, const struct closing_words *w, struct str lead,
-                      struct str tail, uint32_t tokens, struct buf *text, bool *found,
-                      struct err *e) {
+static int word_build(const struct place *at, struct buf *text, bool *found, struct err *e) {
     for (int form = 0; form < 4; form++)
         for (int i = 0; i < WORDS_MOST; i++) {
+            uint32_t count;
             buf_clear(text);
             if (form % 2 == 0)
-                add_capital(text, w->words[i]);
+                add_capital(text, at->words->words[i]);
             else
-                buf_add_c(text, w->words[i]);
-            if (form < 2) buf_add_c(text, w->end);
-            TRY(hits(c, lead, buf_str(text), tail, tokens, found, e));
+                buf_add_c(text, at->words->words[i]);
+            if (form < 2) buf_add_c(text, at->words->end);
+            TRY(try_text(at, buf_str(text), &count, found, e));
             if (*found) return 0;
         }
     return 0;
 }
 
 // Marks in a row, as a break between two parts of a text is often set.
-static int marks_build(struct counter *c, struct str lead, struct str tail, uint32_t tokens,
-                       struct buf *text, bool *found, struct err *e) {
+static int marks_build(const struct place *at, struct buf *text, bool *found, struct err *e) {
     static const char *const marks[] = {"*", "-", "~", "…", "."};
     for (size_t m = 0; m < sizeof marks / sizeof marks[0]; m++)
         for (int spaced = 1; spaced >= 0; spaced--) {
             buf_clear(text);
-            for (uint32_t i = 0; i < tokens; i++) {
+            for (uint32_t i = 0; i < at->tokens; i++) {
+                uint32_t count;
                 if (i > 0 && spaced) buf_add_char(text, ' ');
                 buf_add_c(text, marks[m]);
-                TRY(hits(c, lead, buf_str(text), tail, tokens, found, e));
+                TRY(try_text(at, buf_str(text), &count, found, e));
                 if (*found) return 0;
             }
         }
@@ -243,15 +250,16 @@ static int marks_build(struct counter *c, struct str lead, struct str tail, uint
 }
 
 int closing_build(struct counter *c, const struct closing_words *words, struct rng rng,
-                  struct str lead, struct str tail, uint32_t tokens, struct arena *a,
-                  struct str *out, struct err *e) {
+                  struct str before, struct str lead, struct str tail, uint32_t tokens,
+                  struct arena *a, struct str *out, struct err *e) {
+    const struct place at = {c, words, before, lead, tail, tokens};
     struct buf text = {0};
     bool found = false;
     int result = -1;
     *out = STR("");
-    if (sentence_build(c, words, &rng, lead, tail, tokens, &text, &found, e) != 0) goto done;
-    if (!found && word_build(c, words, lead, tail, tokens, &text, &found, e) != 0) goto done;
-    if (!found && marks_build(c, lead, tail, tokens, &text, &found, e) != 0) goto done;
+    if (sentence_build(&at, &rng, &text, &found, e) != 0) goto done;
+    if (!found && word_build(&at, &text, &found, e) != 0) goto done;
+    if (!found && marks_build(&at, &text, &found, e) != 0) goto done;
     if (found) *out = str_copy(a, buf_str(&text));
     result = 0;
 done:

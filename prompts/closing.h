@@ -16,9 +16,10 @@ struct closing_words; // static
 int closing_find(const char *language, const struct closing_words **out, struct err *e);
 
 // A text for which lead + text + tail has exactly `tokens` tokens; out->n is 0 when there is none.
+// `before` is the text that it follows (or empty): without a lead the join to it has to be clean.
 // The draws come from `rng`, a copy of the repeat's stream, so equal arguments give equal texts.
 int closing_build(struct counter *c, const struct closing_words *words, struct rng rng,
-                  struct str lead, struct str tail, uint32_t tokens, struct arena *a,
-                  struct str *out, struct err *e);
+                  struct str before, struct str lead, struct str tail, uint32_t tokens,
+                  struct arena *a, struct str *out, struct err *e);
 
 #endif

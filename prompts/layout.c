@@ -181,10 +181,11 @@ static struct element *closing_of(struct slot *l) {
 
 static int closing_put(struct slot *l, int64_t tokens, bool *found, struct err *e) {
     struct element *x = closing_of(l);
-    struct str lead, tail;
+    struct str lead, tail, before = STR("");
     segment_edges(l, x, &lead, &tail);
-    TRY(closing_build(l->c, l->r->closing, l->r->closing_rng, lead, tail, (uint32_t)tokens, l->a,
-                      &x->text, e));
+    if (x > l->list && x[-1].tail.n == 0) before = x[-1].text;
+    TRY(closing_build(l->c, l->r->closing, l->r->closing_rng, before, lead, tail, (uint32_t)tokens,
+                      l->a, &x->text, e));
     *found = x->text.n > 0;
     x->tokens = (uint32_t)tokens;
     return 0;

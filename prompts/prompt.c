@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CORRECTIONS_MOST 8
+#define CORRECTIONS_MOST 16
 
 struct prompt_builder {
     struct provider *p;
@@ -130,8 +130,13 @@ static int surroundings_measure(struct prompt_builder *b, const struct frame *f,
         out->behind = str_slice(*t, 0, begin);
         *t = str_slice(*t, begin, t->n);
     }
+    // Before the slot text goes on: a letter stands for it (see counter_text).
+    struct prompt_part letter = {.text = STR("a")};
+    TRY(parts_tokenize(b->p, &letter, 1, b->scratch, &ids, e));
+    out->tokens = -(int64_t)ids.count;
+    before[n++] = letter;
     TRY(parts_tokenize(b->p, before, n, b->scratch, &ids, e));
-    out->tokens = (int64_t)ids.count;
+    out->tokens += (int64_t)ids.count;
     TRY(parts_tokenize(b->p, behind, f->behind_count, b->scratch, &ids, e));
     out->tokens += (int64_t)ids.count;
     return 0;
@@ -374,10 +379,11 @@ static int length_meet(struct prompt_builder *b, const struct prompt_request *r,
                        struct err *e) {
     struct surroundings s;
     TRY(surroundings_measure(b, f, &s, e));
+    struct prompt_request this = *r;
     int64_t want = r->length, off = 0;
     bool exact = b->p->can.exact_ids;
     for (int attempt = 0; attempt < CORRECTIONS_MOST; attempt++) {
-        TRY(layout_make(b->counter, r, &s, want, b->scratch, l, e));
+        TRY(layout_make(b->counter, &this, &s, want, b->scratch, l, e));
         prompt_join(x, f, l, units_filler(r->units), b->scratch, a);
         TRY(parts_tokenize(b->p, x->parts, x->part_count, a, &x->ids, e));
         x->tokens = (uint32_t)x->ids.count;
@@ -386,6 +392,7 @@ static int length_meet(struct prompt_builder *b, const struct prompt_request *r,
         off = (int64_t)r->length - l->shortfall - x->tokens;
         if (off == 0) return 0;
         want += off;
+        rng_u32(&this.closing_rng); // other words, so that attempts do not go in circles
     }
     if (!exact) return 0;
     FAIL(e, ERR_CONFIG,

@@ -124,7 +124,7 @@ static int fake_tokenize(struct provider *p, const struct provider_piece *pieces
             at += strlen(control_text[control]);
         }
     }
-    size_t bytes = run.n;
+    size_t bytes = 0;
     text_tokenize(f, buf_str(&run), &list);
     buf_free(&run);
     *out = (struct provider_ids){list.ids, list.count};
