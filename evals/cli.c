@@ -20,6 +20,11 @@ static int run_later(int argc, char **argv) {
 }
 
 const struct cli_verb cli_verbs[] = {
+    {"plan", "EXPERIMENT", "what would run: trials, tokens, memory, time, power, gates",
+     "Builds every prompt with the models' own tokenizers, so that whatever an experiment cannot\n"
+     "give (a length that cannot be hit, a check that the filler meets) is an error here and not\n"
+     "after hours. Nothing is written and no weights are read.",
+     cli_plan},
     {"tokenize", "MODEL", "text to token ids and back, line by line",
      "Reads one JSON string a line from stdin and writes one JSON array of ids a line; with\n"
      "--decode it is the other way round. Bytes that are not UTF-8 are written as\n"

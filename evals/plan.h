@@ -34,4 +34,13 @@ int plan_prompt(const struct experiment *x, struct provider *const *providers, c
                 struct arena *a, struct record_trial *trial, struct record_part **parts,
                 size_t *part_count, struct err *e);
 
+// The stream that the reply of a trial is sampled from: drawn from the seed, the repeat or case,
+// and the sample number alone. `seed` of the trial's line is its key and counter half in hex.
+struct rng plan_sampling_stream(const struct experiment *x, const struct record_trial *t);
+
+// Trials, in plan order, with equal ids (without ids: prompts) and equal sampling stream: groups[i]
+// is the group that trial i shares with others, or -1. Returns how many there are. Without exact
+// ids the line's `ids_sha256` is that of the prompt's text.
+int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int64_t *groups);
+
 #endif

@@ -165,16 +165,16 @@ static struct str joined(struct arena *a, struct str x, struct str y, struct str
 
 // Takes the filler's unit u->next and whatever is glued to it.
 static int unit_take(struct units *u, struct unit **out, struct err *e) {
-    const struct filler_unit *first, *next;
+    const struct filler_item *first, *next;
     *out = NULL;
-    TRY(filler_unit(u->f, u->next, &first, e));
+    TRY(filler_get(u->f, u->next, &first, e));
     if (first == NULL) return 0;
     struct unit *unit = arena_alloc(u->arena, sizeof *unit);
     *unit =
         (struct unit){first->lead, first->text, first->tail, 0, u->tokens, first->from, first->to};
     for (;;) {
         u->next++;
-        TRY(filler_unit(u->f, u->next, &next, e));
+        TRY(filler_get(u->f, u->next, &next, e));
         if (next == NULL) break;
         struct str stored = filler_text(u->f);
         struct str here = str_slice(stored, unit->from, unit->to);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct filler *filler_create(struct rng rng, struct arena *a, void *state,
-                             int (*next)(struct filler *, struct filler_unit *, bool *,
+                             int (*next)(struct filler *, struct filler_item *, bool *,
                                          struct err *)) {
     struct filler *f = arena_alloc(a, sizeof *f);
     f->next = next;
@@ -29,10 +29,10 @@ static void text_add(struct filler *f, struct str s) {
     f->text_bytes += s.n;
 }
 
-static void unit_add(struct filler *f, const struct filler_unit *drawn) {
+static void unit_add(struct filler *f, const struct filler_item *drawn) {
     if (f->count == f->capacity)
         f->units = grown(f->arena, f->units, f->count, &f->capacity, sizeof f->units[0]);
-    struct filler_unit *u = arena_alloc(f->arena, sizeof *u);
+    struct filler_item *u = arena_alloc(f->arena, sizeof *u);
     *u = *drawn;
     if (f->count == 0) u->lead = STR("");
     u->from = f->text_bytes;
@@ -43,9 +43,9 @@ static void unit_add(struct filler *f, const struct filler_unit *drawn) {
     f->units[f->count++] = u;
 }
 
-int filler_unit(struct filler *f, size_t i, const struct filler_unit **out, struct err *e) {
+int filler_get(struct filler *f, size_t i, const struct filler_item **out, struct err *e) {
     while (i >= f->count && !f->ended) {
-        struct filler_unit u = {.lead = f->lead, .text = STR(""), .tail = f->tail};
+        struct filler_item u = {.lead = f->lead, .text = STR(""), .tail = f->tail};
         bool end = false;
         TRY(f->next(f, &u, &end, e));
         if (end)

@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-struct filler_unit {
+struct filler_item {
     struct str lead; // space that joins it to the unit before it
     struct str text; // the unit itself
     struct str tail; // line breaks that part it from the unit behind it
@@ -57,7 +57,7 @@ struct filler *filler_files_open(const struct filler_texts *texts, bool shuffle,
                                  struct rng rng, struct arena *a);
 
 // Unit i. *out is NULL behind the end of a finite stream. Units stay where they are (arena).
-int filler_unit(struct filler *f, size_t i, const struct filler_unit **out, struct err *e);
+int filler_get(struct filler *f, size_t i, const struct filler_item **out, struct err *e);
 // All units taken so far, joined: what the record stores once per repeat. Valid until the next
 // unit.
 struct str filler_text(const struct filler *f);

@@ -14,7 +14,7 @@ struct filler_texts {
     struct arena *arena;
     enum filler_split split;
     struct str wrapper; // empty: none
-    struct filler_unit *units;
+    struct filler_item *units;
     size_t count, capacity;
     char (*sha256)[HASH_HEX_SIZE];
 };
@@ -28,11 +28,11 @@ static void texts_add(struct filler_texts *t, struct str lead, struct str text, 
     if (text.n == 0) return;
     if (t->count == t->capacity) {
         t->capacity = t->capacity > 0 ? 2 * t->capacity : 256;
-        struct filler_unit *units = arena_array(t->arena, t->capacity, sizeof *units);
+        struct filler_item *units = arena_array(t->arena, t->capacity, sizeof *units);
         if (t->count > 0) memcpy(units, t->units, t->count * sizeof *units);
         t->units = units;
     }
-    t->units[t->count++] = (struct filler_unit){.lead = lead, .text = text, .tail = tail};
+    t->units[t->count++] = (struct filler_item){.lead = lead, .text = text, .tail = tail};
 }
 
 static bool is_space(uint32_t c) {
@@ -202,7 +202,7 @@ static struct str wrap(const struct filler_texts *t, struct str text, size_t num
     return s;
 }
 
-static int files_next(struct filler *f, struct filler_unit *out, bool *end, struct err *e) {
+static int files_next(struct filler *f, struct filler_item *out, bool *end, struct err *e) {
     (void)e;
     const struct files *s = f->state;
     const struct filler_texts *t = s->texts;
@@ -210,7 +210,7 @@ static int files_next(struct filler *f, struct filler_unit *out, bool *end, stru
         *end = true;
         return 0;
     }
-    const struct filler_unit *u = &t->units[s->order != NULL ? s->order[f->count] : f->count];
+    const struct filler_item *u = &t->units[s->order != NULL ? s->order[f->count] : f->count];
     out->text = u->text;
     out->tail = u->tail;
     // Out of order the space before a unit no longer fits what stands before it.

@@ -6,12 +6,12 @@
 
 struct filler {
     // Draws the next unit (lead, text, tail); *end behind the last one of a finite stream.
-    int (*next)(struct filler *f, struct filler_unit *out, bool *end, struct err *e);
+    int (*next)(struct filler *f, struct filler_item *out, bool *end, struct err *e);
     void *state; // of the kind, in the arena
     struct arena *arena;
     struct rng rng;
     struct str lead, tail;
-    struct filler_unit **units;
+    struct filler_item **units;
     size_t count, capacity;
     bool ended;
     char *text; // all units joined; grows in the arena
@@ -19,7 +19,7 @@ struct filler {
 };
 
 struct filler *filler_create(struct rng rng, struct arena *a, void *state,
-                             int (*next)(struct filler *, struct filler_unit *, bool *,
+                             int (*next)(struct filler *, struct filler_item *, bool *,
                                          struct err *));
 
 // A set of 64-bit hashes of texts that have already been given out.

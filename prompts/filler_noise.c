@@ -41,7 +41,7 @@ static void pass_draw(struct noise *n, struct rng *r) {
     n->at = 0;
 }
 
-static int noise_next(struct filler *f, struct filler_unit *out, bool *end, struct err *e) {
+static int noise_next(struct filler *f, struct filler_item *out, bool *end, struct err *e) {
     (void)end;
     (void)e;
     struct noise *n = f->state;

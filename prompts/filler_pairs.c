@@ -26,7 +26,7 @@ static const char *const things[] = {
 // Half of all keys: beyond that drawing an unused one would take ever longer.
 #define PAIRS_MOST (COUNT(qualities) * COUNT(things) * COUNT(things) / 2)
 
-static int pairs_next(struct filler *f, struct filler_unit *out, bool *end, struct err *e) {
+static int pairs_next(struct filler *f, struct filler_item *out, bool *end, struct err *e) {
     (void)e;
     struct seen *seen = f->state;
     if (seen->count >= PAIRS_MOST) {

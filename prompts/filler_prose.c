@@ -262,7 +262,7 @@ static void sentence_draw(struct rng *r, struct buf *out) {
     out->p[0] = (char)toupper((unsigned char)out->p[0]);
 }
 
-static int prose_next(struct filler *f, struct filler_unit *out, bool *end, struct err *e) {
+static int prose_next(struct filler *f, struct filler_item *out, bool *end, struct err *e) {
     (void)end;
     (void)e;
     struct seen *seen = f->state;

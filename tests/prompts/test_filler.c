@@ -15,10 +15,10 @@ static struct rng stream(uint64_t seed, int repeat) {
     return rng_open(seed, scope, "filler");
 }
 
-static const struct filler_unit *unit_at(struct filler *f, size_t i) {
+static const struct filler_item *unit_at(struct filler *f, size_t i) {
     struct err e = {0};
-    const struct filler_unit *u;
-    ASSERT_OK(filler_unit(f, i, &u, &e), e);
+    const struct filler_item *u;
+    ASSERT_OK(filler_get(f, i, &u, &e), e);
     return u;
 }
 
@@ -74,7 +74,7 @@ static void prose_keeps_clear_of_checks(void **state) {
     struct arena *a = arena_create("test");
     struct filler *f = filler_prose_open(stream(3, 1), a);
     for (size_t i = 0; i < 20000; i++) {
-        const struct filler_unit *u = unit_at(f, i);
+        const struct filler_item *u = unit_at(f, i);
         assert_true(u->lead.n + u->text.n <= FILLER_PROSE_UNIT_BYTES);
         assert_true(str_equal(u->lead, i > 0 ? STR(" ") : STR("")) && u->tail.n == 0);
         assert_true(isupper((unsigned char)u->text.p[0]) && u->text.p[u->text.n - 1] == '.');
@@ -113,7 +113,7 @@ static void text_is_the_units_joined(void **state) {
     for (size_t k = 0; k < 3; k++) {
         size_t at = 0;
         for (size_t i = 0; i < 500; i++) {
-            const struct filler_unit *u = unit_at(list[k], i);
+            const struct filler_item *u = unit_at(list[k], i);
             struct str stored = filler_text(list[k]);
             assert_int_equal(u->from, at);
             assert_true(str_equal(str_slice(stored, at, at + u->lead.n), u->lead));
@@ -158,7 +158,7 @@ static void pairs_have_unique_keys_and_no_digits(void **state) {
     struct filler *f = filler_pairs_open(stream(11, 0), a);
     struct str *keys = malloc(20000 * sizeof *keys);
     for (size_t i = 0; i < 20000; i++) {
-        const struct filler_unit *u = unit_at(f, i);
+        const struct filler_item *u = unit_at(f, i);
         size_t colon = str_find(u->text, STR(": "), 0);
         assert_true(colon != STR_NONE && str_equal(u->tail, STR("\n")) && u->lead.n == 0);
         keys[i] = str_slice(u->text, 0, colon);
@@ -194,7 +194,7 @@ static void expect_units(const char *text, enum filler_split split, const char *
     struct filler *f = filler_files_open(load(a, text, split, ""), false, true, stream(1, 0), a);
     size_t i = 0;
     for (; expected[i] != NULL; i++) {
-        const struct filler_unit *u = unit_at(f, i);
+        const struct filler_item *u = unit_at(f, i);
         if (u == NULL) fail_msg("unit %zu of %s is missing: %s", i, text, expected[i]);
         if (!str_equal_c(u->text, expected[i]))
             fail_msg("unit %zu is [" STR_FMT "], expected [%s]", i, STR_ARG(u->text), expected[i]);

@@ -1,0 +1,242 @@
+// lacuna plan EXPERIMENT: what would run, and what it could show, before anything runs.
+#include "evals/cli_experiment.h"
+#include "evals/gates.h"
+#include "evals/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct view {
+    struct experiment *x;
+    struct provider **providers;
+    struct plan plan;
+    struct design_outlook design;
+    int64_t *groups; // [trial]
+};
+
+// ---- facts of a plan ----
+
+struct model_facts {
+    int64_t trials, prompt_tokens, computed_tokens, reply_tokens;
+    int64_t longest;            // prompt and reply
+    int64_t kv_bytes_per_token; // 0: not known
+};
+
+static struct model_facts model_facts(const struct view *v, int model) {
+    struct model_facts f = {0};
+    for (int64_t i = 0; i < v->plan.trial_count; i++) {
+        const struct record_trial *t = &v->plan.trials[i];
+        if (strcmp(t->model, v->x->models[model].id) != 0) continue;
+        int64_t tokens = (int64_t)t->prompt_tokens + t->reply_tokens_max;
+        f.trials++;
+        f.prompt_tokens += t->prompt_tokens;
+        f.computed_tokens += t->prompt_tokens - t->shared_tokens;
+        f.reply_tokens += t->reply_tokens_max;
+        if (tokens > f.longest) f.longest = tokens;
+    }
+    const json_t *kv = json_object_get(v->providers[model]->what.manifest, "kv_bytes_per_token");
+    f.kv_bytes_per_token = json_integer_value(kv);
+    return f;
+}
+
+static int64_t arm_trials(const struct plan *p, enum arm arm) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->trial_count; i++) n += strcmp(p->trials[i].arm, arm_name(arm)) == 0;
+    return n;
+}
+
+// ---- text ----
+
+// 1234567 as "1,234,567".
+static const char *grouped(int64_t n, char out[32]) {
+    char digits[24];
+    int count = snprintf(digits, sizeof digits, "%" PRId64, n), k = 0;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0) out[k++] = ',';
+        out[k++] = digits[i];
+    }
+    out[k] = '\0';
+    return out;
+}
+
+static void print_model(const struct view *v, int model) {
+    char a[32], b[32], c[32];
+    struct model_facts f = model_facts(v, model);
+    int64_t shared = f.prompt_tokens - f.computed_tokens;
+    printf("%s: %s trials\n", v->x->models[model].id, grouped(f.trials, a));
+    printf("  prompts   %s tokens, %s of them shared with the trial before (%.0f %%)\n",
+           grouped(f.prompt_tokens, a), grouped(shared, b),
+           f.prompt_tokens > 0 ? 100.0 * (double)shared / (double)f.prompt_tokens : 0.0);
+    printf("  replies   at most %s tokens\n", grouped(f.reply_tokens, a));
+    if (f.kv_bytes_per_token > 0)
+        printf("  memory    %s bytes of KV a token; %.1f MiB for the longest trial (%s tokens)\n",
+               grouped(f.kv_bytes_per_token, b),
+               (double)(f.kv_bytes_per_token * f.longest) / (1 << 20), grouped(f.longest, c));
+}
+
+static void print_design(const struct view *v) {
+    const struct design_outlook *d = &v->design;
+    if (d->sentence != NULL) printf("power: %s\n", d->sentence);
+    for (int i = 0; i < d->gate_count; i++)
+        printf("gate %s: %s\n  %s\n", d->gates[i].id, d->gates[i].text, d->gates[i].why);
+}
+
+#define GROUPS_SHOWN 5
+static void print_groups(const struct view *v) {
+    if (v->plan.equal_groups == 0) return;
+    printf("equal: %" PRId64 " groups of trials have the same prompt and sampling stream; each is "
+           "computed once\n",
+           v->plan.equal_groups);
+    for (int64_t g = 0; g < v->plan.equal_groups && g < GROUPS_SHOWN; g++) {
+        printf(" ");
+        for (int64_t i = 0; i < v->plan.trial_count; i++)
+            if (v->groups[i] == g) printf(" %s", v->plan.trials[i].key);
+        printf("\n");
+    }
+    if (v->plan.equal_groups > GROUPS_SHOWN)
+        printf("  ... and %" PRId64 " more (--json lists all)\n",
+               v->plan.equal_groups - GROUPS_SHOWN);
+}
+
+static void print_text(const struct view *v) {
+    const struct experiment *x = v->x;
+    char n[32];
+    printf("%s: %s trials", x->name, grouped(v->plan.trial_count, n));
+    for (int arm = ARM_PLACED; arm <= ARM_SHORT; arm++) {
+        int64_t count = arm_trials(&v->plan, (enum arm)arm);
+        if (count > 0)
+            printf("%s %s %s", arm == 0 ? " =" : " +", grouped(count, n), arm_name((enum arm)arm));
+    }
+    printf("; %d repeat%s, %d sample%s each%s\n", x->repeats, x->repeats == 1 ? "" : "s",
+           x->generation.samples, x->generation.samples == 1 ? "" : "s",
+           v->plan.partial ? "; partial (--only or --limit)" : "");
+    for (int m = 0; m < x->model_count; m++) print_model(v, m);
+    print_groups(v);
+    print_design(v);
+    for (int i = 0; i < x->warning_count; i++) printf("%s\n", x->warnings[i]);
+    for (int i = 0; i < v->plan.warning_count; i++) printf("warning: %s\n", v->plan.warnings[i]);
+}
+
+// ---- JSON ----
+
+static json_t *models_json(const struct view *v) {
+    json_t *list = json_array();
+    for (int m = 0; m < v->x->model_count; m++) {
+        struct model_facts f = model_facts(v, m);
+        json_t *o = json_object();
+        json_put(o, "id", json_text_c(v->x->models[m].id));
+        json_put(o, "trials", json_integer(f.trials));
+        json_put(o, "prompt_tokens", json_integer(f.prompt_tokens));
+        json_put(o, "shared_tokens", json_integer(f.prompt_tokens - f.computed_tokens));
+        json_put(o, "reply_tokens_most", json_integer(f.reply_tokens));
+        json_put(o, "longest_tokens", json_integer(f.longest));
+        json_put(o, "kv_bytes_per_token",
+                 f.kv_bytes_per_token > 0 ? json_integer(f.kv_bytes_per_token) : json_null());
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *groups_json(const struct view *v) {
+    json_t *list = json_array();
+    for (int64_t g = 0; g < v->plan.equal_groups; g++) {
+        json_t *keys = json_array();
+        for (int64_t i = 0; i < v->plan.trial_count; i++)
+            if (v->groups[i] == g) json_array_append_new(keys, json_text_c(v->plan.trials[i].key));
+        json_array_append_new(list, keys);
+    }
+    return list;
+}
+
+// Shares are parts per million, as everywhere in the program's JSON.
+static json_t *ppm(double share) {
+    return json_integer((json_int_t)(share * 1e6 + (share < 0 ? -0.5 : 0.5)));
+}
+
+static json_t *gates_json(const struct design_outlook *d) {
+    json_t *list = json_array();
+    for (int i = 0; i < d->gate_count; i++) {
+        const struct gate_outlook *g = &d->gates[i];
+        json_t *o = json_object();
+        json_put(o, "id", json_text_c(g->id));
+        json_put(o, "text", json_text_c(g->text));
+        json_put(o, "trials", json_integer(g->trials));
+        json_put(o, "possible", json_boolean(g->possible));
+        json_put(o, "pass_probability_ppm", ppm(g->pass_probability));
+        json_put(o, "why", json_text_c(g->why));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static void print_json(const struct view *v) {
+    const struct plan *p = &v->plan;
+    json_t *o = json_object(), *warnings = json_array(), *keys = json_array();
+    for (int i = 0; i < v->x->warning_count; i++)
+        json_array_append_new(warnings, json_text_c(v->x->warnings[i]));
+    for (int i = 0; i < p->warning_count; i++)
+        json_array_append_new(warnings, json_text_c(p->warnings[i]));
+    for (int64_t i = 0; i < p->trial_count; i++)
+        json_array_append_new(keys, json_text_c(p->trials[i].key));
+    json_put(o, "experiment", json_text_c(v->x->name));
+    json_put(o, "trials", json_integer(p->trial_count));
+    json_put(o, "partial", json_boolean(p->partial));
+    json_put(o, "prompt_tokens", json_integer(p->prompt_tokens));
+    json_put(o, "shared_tokens", json_integer(p->shared_tokens));
+    json_put(o, "reply_tokens_most", json_integer(p->reply_tokens_most));
+    json_put(o, "models", models_json(v));
+    json_put(o, "equal_groups", groups_json(v));
+    json_put(o, "detectable_ppm", ppm(v->design.detectable));
+    json_put(o, "detectable_best_ppm", ppm(v->design.detectable_best));
+    json_put(o, "gates", gates_json(&v->design));
+    json_put(o, "warnings", warnings);
+    json_put(o, "keys", keys);
+    struct buf text = {0};
+    json_pretty(o, &text);
+    printf("%s\n", text.p);
+    buf_free(&text);
+    json_decref(o);
+}
+
+// ---- the verb ----
+
+static int run(const char *path, const struct cli_overrides *o, bool json, struct arena *a,
+               struct view *v, struct err *e) {
+    TRY(cli_experiment_load(path, o, a, &v->x, e));
+    TRY(cli_providers_open(v->x, true, a, &v->providers, e));
+    TRY(plan_make(v->x, v->providers, NULL, a, &v->plan, e));
+    TRY(gates_plan(v->x, v->plan.trials, v->plan.trial_count, a, &v->design, e));
+    v->groups = arena_array(a, (size_t)v->plan.trial_count + 1, sizeof *v->groups);
+    plan_equal_groups(v->plan.trials, v->plan.trial_count, v->groups);
+    if (json)
+        print_json(v);
+    else
+        print_text(v);
+    if (fflush(stdout) != 0) FAIL(e, ERR_IO, "standard output cannot be written");
+    return 0;
+}
+
+int cli_plan(int argc, char **argv) {
+    struct err e = {0};
+    struct cli_overrides overrides = {0};
+    bool json = false, helped = false;
+    const char *path = NULL;
+    int count = 0;
+    const struct cli_option options[] = {
+        CLI_OVERRIDE_OPTIONS(overrides),
+        {.name = "--json", .help = "one JSON object, with the keys of all trials", .flag = &json},
+    };
+    int option_count = (int)(sizeof options / sizeof *options);
+    if (cli_parse(argc, argv, options, option_count, &path, 1, 1, &count, &helped, &e) != 0)
+        return cli_fail(argv[0], &e);
+    if (helped) return EXIT_DONE;
+    struct arena *a = arena_create("plan");
+    struct view v = {0};
+    int result = run(path, &overrides, json, a, &v, &e);
+    cli_providers_close(v.x, v.providers);
+    experiment_close(v.x);
+    arena_destroy(a);
+    return result == 0 ? EXIT_DONE : cli_fail(argv[0], &e);
+}

@@ -1,0 +1,206 @@
+#include "evals/plan_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- order ----
+
+static int number_order(int64_t a, int64_t b) {
+    return (a > b) - (a < b);
+}
+
+static int text_order(const char *a, const char *b) {
+    return strcmp(a != NULL ? a : "-", b != NULL ? b : "-");
+}
+
+static size_t ids_common(const struct provider_ids *a, const struct provider_ids *b) {
+    size_t n = a->count < b->count ? a->count : b->count, i = 0;
+    while (i < n && a->ids[i] == b->ids[i]) i++;
+    return i;
+}
+
+static int prompt_order(const struct draft *a, const struct draft *b) {
+    if (a->ids.count == 0 && b->ids.count == 0) {
+        size_t n = a->text.n < b->text.n ? a->text.n : b->text.n;
+        int order = n > 0 ? memcmp(a->text.p, b->text.p, n) : 0;
+        return order != 0 ? order : number_order((int64_t)a->text.n, (int64_t)b->text.n);
+    }
+    if (a->ids.ids == b->ids.ids) return 0; // samples of one prompt
+    size_t i = ids_common(&a->ids, &b->ids);
+    if (i < a->ids.count && i < b->ids.count) return number_order(a->ids.ids[i], b->ids.ids[i]);
+    return number_order((int64_t)a->ids.count, (int64_t)b->ids.count);
+}
+
+static int cell_order(const struct draft *a, const struct draft *b) {
+    int order = text_order(a->t.arm, b->t.arm);
+    if (order == 0) order = number_order(a->t.length, b->t.length);
+    if (order == 0) order = text_order(a->t.placement, b->t.placement);
+    if (order == 0 && a->t.placement != NULL) {
+        order = number_order(a->cell.place.anchor, b->cell.place.anchor);
+        if (order == 0 && a->cell.place.anchor == PLACE_AT_DEPTH)
+            order = number_order(a->cell.place.depth, b->cell.place.depth);
+    }
+    return order;
+}
+
+// Models in file order, then the prompt, then the key field by field.
+static int draft_order(const void *x, const void *y) {
+    const struct draft *a = *(struct draft *const *)x, *b = *(struct draft *const *)y;
+    int order = number_order(a->cell.model, b->cell.model);
+    if (order == 0) order = prompt_order(a, b);
+    if (order == 0) order = cell_order(a, b);
+    if (order == 0 && a->t.case_id != NULL) order = text_order(a->t.case_id, b->t.case_id);
+    if (order == 0) order = number_order(a->t.repeat, b->t.repeat);
+    return order != 0 ? order : number_order(a->t.sample, b->t.sample);
+}
+
+// ---- groups of equal trials ----
+
+static bool same_prompt(const struct draft *a, const struct draft *b) {
+    return a->cell.model == b->cell.model && strcmp(a->t.ids_sha256, b->t.ids_sha256) == 0;
+}
+
+// Within one cell equal prompts come from one repeat only: in plan order such trials are
+// neighbours.
+static int repeats_check(const struct planner *p, struct err *e) {
+    for (int64_t i = 1; i < p->count; i++) {
+        const struct draft *a = p->drafts[i - 1], *b = p->drafts[i];
+        if (!same_prompt(a, b) || cell_order(a, b) != 0 || a->t.repeat == b->t.repeat) continue;
+        FAIL(e, ERR_CONFIG,
+             "trials %s and %s have the same prompt: these repeats draw nothing. Give the filler "
+             "more "
+             "to draw from (kind prose, shuffle: true, more sentences), the constraints variables, "
+             "or "
+             "leave out the arm or the repeats",
+             a->t.key, b->t.key);
+    }
+    return 0;
+}
+
+int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int64_t *groups) {
+    int64_t next = 0;
+    for (int64_t i = 0; i < count; i++) groups[i] = -1;
+    for (int64_t i = 0; i < count; i++) {
+        const struct record_trial *t = &trials[i];
+        for (int64_t k = i + 1; groups[i] < 0 && k < count; k++) {
+            const struct record_trial *o = &trials[k];
+            if (strcmp(t->model, o->model) != 0 || strcmp(t->ids_sha256, o->ids_sha256) != 0) break;
+            if (strcmp(t->seed, o->seed) != 0) continue;
+            groups[i] = next++;
+            for (int64_t m = k; m < count; m++) {
+                if (strcmp(trials[m].ids_sha256, t->ids_sha256) != 0) break;
+                if (strcmp(trials[m].seed, t->seed) == 0) groups[m] = groups[i];
+            }
+        }
+    }
+    return next;
+}
+
+// ---- the plan ----
+
+static void warnings_make(struct planner *p) {
+    if (p->estimated)
+        planner_warn(p, "a model gives no exact token ids: lengths and spans are estimates");
+    if (p->off_depth > 0)
+        planner_warn(p,
+                     arena_printf(p->a,
+                                  "%lld constraints stand more than 5 points of depth away from "
+                                  "where they were asked for, as units are long there; first: %s",
+                                  (long long)p->off_depth, p->off_depth_first));
+    if (p->shared_tokens > 0)
+        planner_warn(p, arena_printf(p->a,
+                                     "%lld constraints share a token with the text beside them; "
+                                     "first: %s",
+                                     (long long)p->shared_tokens, p->shared_first));
+}
+
+static int collect(struct planner *p, struct err *e) {
+    for (int r = 0; r < p->x->repeats; r++) TRY(planner_repeat(p, r, e));
+    if (p->count == 0) FAIL(e, ERR_CONFIG, "--only selects no trial of this experiment");
+    qsort(p->drafts, (size_t)p->count, sizeof *p->drafts, draft_order);
+    TRY(repeats_check(p, e));
+    if (p->x->limit >= 0 && p->x->limit < p->count) p->count = p->x->limit;
+    warnings_make(p);
+    return 0;
+}
+
+static void finish(struct planner *p, struct plan *out) {
+    out->trials = arena_array(p->a, (size_t)p->count + 1, sizeof *out->trials);
+    out->trial_count = p->count;
+    for (int64_t i = 0; i < p->count; i++) {
+        struct draft *d = p->drafts[i];
+        d->t.trial = i;
+        if (i > 0 && p->drafts[i - 1]->cell.model == d->cell.model)
+            d->t.shared_tokens = (uint32_t)ids_common(&p->drafts[i - 1]->ids, &d->ids);
+        out->trials[i] = d->t;
+        out->prompt_tokens += d->t.prompt_tokens;
+        out->shared_tokens += d->t.shared_tokens;
+        out->reply_tokens_most += d->t.reply_tokens_max;
+    }
+    int64_t *groups = arena_array(p->a, (size_t)p->count + 1, sizeof *groups);
+    out->equal_groups = plan_equal_groups(out->trials, p->count, groups);
+    out->warnings = p->warnings;
+    out->warning_count = p->warning_count;
+    out->partial = p->x->only_count > 0 || p->x->limit >= 0;
+}
+
+// Fillers and prompts go before the plan line that names them.
+static int store(struct planner *p, const struct plan *plan, struct record_writer *w,
+                 struct err *e) {
+    for (int64_t i = 0; i < p->count; i++) {
+        struct draft *d = p->drafts[i];
+        char sha256[HASH_HEX_SIZE];
+        if (!d->filler->put && d->filler->text.n > 0) {
+            TRY(record_put_filler(w, d->filler->text, sha256, e));
+            d->filler->put = true;
+        }
+        TRY(record_put_prompt(w, d->parts, d->part_count, sha256, e));
+        if (strcmp(sha256, d->t.prompt_sha256) != 0)
+            FAIL(e, ERR_RECORD, "%s: the stored prompt has the hash %s instead of %s", d->t.key,
+                 sha256, d->t.prompt_sha256);
+    }
+    for (int64_t i = 0; i < p->count; i++) TRY(record_put_plan(w, &plan->trials[i], e));
+    return 0;
+}
+
+int plan_make(const struct experiment *x, struct provider *const *providers,
+              struct record_writer *w, struct arena *a, struct plan *out, struct err *e) {
+    struct planner p;
+    *out = (struct plan){0};
+    int result = planner_open(x, providers, a, &p, e);
+    if (result == 0) result = collect(&p, e);
+    if (result == 0) finish(&p, out);
+    if (result == 0 && w != NULL) result = store(&p, out, w, e);
+    planner_close(&p);
+    return result;
+}
+
+int plan_prompt(const struct experiment *x, struct provider *const *providers, const char *key,
+                struct arena *a, struct record_trial *trial, struct record_part **parts,
+                size_t *part_count, struct err *e) {
+    struct planner p;
+    struct plan plan = {0};
+    int result = planner_open(x, providers, a, &p, e);
+    if (result == 0) result = collect(&p, e);
+    if (result == 0) finish(&p, &plan);
+    for (int64_t i = 0; result == 0 && i < p.count; i++) {
+        if (strcmp(p.drafts[i]->t.key, key) != 0) continue;
+        *trial = p.drafts[i]->t;
+        *parts = p.drafts[i]->parts;
+        *part_count = p.drafts[i]->part_count;
+        planner_close(&p);
+        return 0;
+    }
+    if (result == 0) {
+        const char **keys = arena_array(a, (size_t)p.count + 1, sizeof *keys);
+        for (int64_t i = 0; i < p.count; i++) keys[i] = p.drafts[i]->t.key;
+        const char *near = str_nearest(key, keys, (size_t)p.count);
+        if (near == NULL) near = keys[0];
+        result = ERR_SET(e, ERR_USAGE,
+                         "there is no trial '%s'; a key is "
+                         "model/arm/length/placement@depth/repeat/sample, as in '%s'",
+                         key, near);
+    }
+    planner_close(&p);
+    return result;
+}

@@ -1,0 +1,185 @@
+// The cells of an experiment: their order, keys, selection, and where constraints stand in them.
+#include "evals/plan_internal.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static int placed_each(const struct experiment *x, struct cell c,
+                       int (*visit)(void *, const struct cell *, struct err *), void *context,
+                       struct err *e) {
+    for (c.placement = 0; c.placement < x->placement_count; c.placement++) {
+        const struct experiment_placement *p = &x->placements[c.placement];
+        for (int i = 0; i < p->place_count; i++) {
+            c.place = p->places[i];
+            TRY(visit(context, &c, e));
+        }
+    }
+    return 0;
+}
+
+int cells_each(const struct experiment *x,
+               int (*visit)(void *context, const struct cell *c, struct err *e), void *context,
+               struct err *e) {
+    for (int model = 0; model < x->model_count; model++) {
+        struct cell c = {.model = model, .length = -1, .placement = -1};
+        for (int i = 0; i < x->length_count; i++) {
+            c.length = x->lengths[i];
+            c.arm = ARM_PLACED;
+            if (x->arms[ARM_PLACED]) TRY(placed_each(x, c, visit, context, e));
+            c.arm = ARM_ABSENT;
+            if (x->arms[ARM_ABSENT]) TRY(visit(context, &c, e));
+        }
+        c.arm = ARM_SHORT;
+        c.length = -1;
+        if (x->arms[ARM_SHORT]) TRY(visit(context, &c, e));
+    }
+    return 0;
+}
+
+// ---- places ----
+
+static enum prompt_anchor anchor_of(enum place_anchor anchor) {
+    switch (anchor) {
+    case PLACE_IN_SYSTEM: return PROMPT_IN_SYSTEM;
+    case PLACE_BEFORE_FILLER: return PROMPT_BEFORE_FILLER;
+    case PLACE_AFTER_FILLER: return PROMPT_AFTER_FILLER;
+    default: return PROMPT_AT_DEPTH;
+    }
+}
+
+static void insert_add(const struct experiment *x, const struct repeat_draw *d, int constraint,
+                       struct place place, struct prompt_insert *inserts, int *constraints,
+                       size_t *count) {
+    constraints[*count] = constraint;
+    inserts[(*count)++] = (struct prompt_insert){.id = x->constraints[constraint].id,
+                                                 .text = d->texts[constraint],
+                                                 .anchor = anchor_of(place.anchor),
+                                                 .depth = place.depth};
+}
+
+// File order, but a moved block stays together where its first constraint stands.
+static void placed_inserts(const struct experiment *x, const struct cell *c,
+                           const struct repeat_draw *d, struct prompt_insert *inserts,
+                           int *constraints, size_t *count) {
+    const struct experiment_placement *p = &x->placements[c->placement];
+    for (int i = 0; i < x->constraint_count; i++) {
+        for (int k = 0; p->move_count > 0 && k < p->move_count && p->move[0] == i; k++)
+            insert_add(x, d, p->move[k], c->place, inserts, constraints, count);
+        for (int k = 0; k < p->other_count; k++)
+            if (p->others[k].constraint == i)
+                insert_add(x, d, i, p->others[k].place, inserts, constraints, count);
+    }
+}
+
+void cell_inserts(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
+                  struct prompt_insert *inserts, int *constraints, size_t *count) {
+    *count = 0;
+    if (c->arm == ARM_PLACED) placed_inserts(x, c, d, inserts, constraints, count);
+    if (c->arm != ARM_SHORT) return;
+    for (int i = 0; i < x->constraint_count; i++) {
+        int64_t parts = x->constraint_count + 1;
+        struct place place = {PLACE_AT_DEPTH, (int32_t)((i + 1) * (int64_t)DEPTH_MOST / parts)};
+        insert_add(x, d, i, place, inserts, constraints, count);
+    }
+}
+
+// ---- selection ----
+
+static bool item_matches(const struct experiment *x, const struct cell *c,
+                         const struct repeat_draw *d, int sample, struct str field,
+                         struct str value) {
+    char text[24];
+    if (str_equal_c(field, "model")) return str_equal_c(value, x->models[c->model].id);
+    if (str_equal_c(field, "arm")) return str_equal_c(value, arm_name(c->arm));
+    if (str_equal_c(field, "case")) return d->case_id != NULL && str_equal_c(value, d->case_id);
+    if (str_equal_c(field, "placement"))
+        return c->placement >= 0 && str_equal_c(value, x->placements[c->placement].id);
+    if (str_equal_c(field, "depth")) {
+        if (c->placement < 0) return false;
+        place_text(c->place, text);
+        return str_equal_c(value, text);
+    }
+    int number = -1;
+    if (str_equal_c(field, "length")) number = c->length;
+    if (str_equal_c(field, "repeat")) number = d->index;
+    if (str_equal_c(field, "sample")) {
+        if (sample < 0) return true;
+        number = sample;
+    }
+    if (number < 0) return false;
+    snprintf(text, sizeof text, "%d", number);
+    return str_equal_c(value, text);
+}
+
+// Values of one field are alternatives; different fields must all match. A field that a trial does
+// not have (the depth of an absent arm) does not match.
+bool cell_selected(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
+                   int sample) {
+    for (int i = 0; i < x->only_count; i++) {
+        size_t at = str_find(x->only[i], STR("="), 0);
+        assert(at != STR_NONE);
+        struct str field = str_slice(x->only[i], 0, at);
+        bool any = false;
+        for (int k = 0; k < x->only_count && !any; k++) {
+            struct str item = x->only[k];
+            if (str_starts(item, str_slice(x->only[i], 0, at + 1)))
+                any = item_matches(x, c, d, sample, field, str_slice(item, at + 1, item.n));
+        }
+        if (!any) return false;
+    }
+    return true;
+}
+
+// ---- names ----
+
+// A case's id with what would be mistaken for the key's own signs written as %XX.
+static void add_case(struct buf *b, const char *id) {
+    for (const char *p = id; *p != '\0'; p++) {
+        if (*p == '/' || *p == '%' || (unsigned char)*p < ' ')
+            buf_printf(b, "%%%02X", (unsigned char)*p);
+        else
+            buf_add_char(b, *p);
+    }
+}
+
+const char *cell_key(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
+                     int sample, struct arena *a) {
+    struct buf b = {0};
+    char place[24];
+    buf_printf(&b, "%s/%s/", x->models[c->model].id, arm_name(c->arm));
+    if (c->length >= 0)
+        buf_printf(&b, "%d/", c->length);
+    else
+        buf_add_c(&b, "-/");
+    if (c->placement >= 0) {
+        place_text(c->place, place);
+        buf_printf(&b, "%s@%s/", x->placements[c->placement].id, place);
+    } else {
+        buf_add_c(&b, "-/");
+    }
+    if (d->case_id != NULL)
+        add_case(&b, d->case_id);
+    else
+        buf_printf(&b, "%d", d->index);
+    buf_printf(&b, "/%d", sample);
+    const char *key = str_to_c(a, buf_str(&b));
+    buf_free(&b);
+    return key;
+}
+
+const char *cell_words(const struct experiment *x, const struct cell *c,
+                       const struct repeat_draw *d, struct arena *a) {
+    struct buf b = {0};
+    char place[24];
+    buf_printf(&b, "model %s, %s arm", x->models[c->model].id, arm_name(c->arm));
+    if (c->length >= 0) buf_printf(&b, ", length %d", c->length);
+    if (c->placement >= 0) {
+        place_text(c->place, place);
+        buf_printf(&b, ", %s@%s", x->placements[c->placement].id, place);
+    }
+    buf_printf(&b, ", %s", d->scope);
+    const char *words = str_to_c(a, buf_str(&b));
+    buf_free(&b);
+    return words;
+}

@@ -1,0 +1,141 @@
+// What is drawn for a repeat: variables, texts, streams. Nothing here depends on models, lengths,
+// placements or other repeats.
+#include "evals/plan_internal.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define DRAWS_MOST 1000
+
+struct rng repeat_stream(const struct experiment *x, const struct repeat_draw *d,
+                         const char *name) {
+    return rng_open(x->seed, d->scope, name);
+}
+
+static const char *scope_make(int repeat, const char *case_id, struct arena *a) {
+    return case_id != NULL ? arena_printf(a, "case %s", case_id)
+                           : arena_printf(a, "repeat %d", repeat);
+}
+
+struct rng plan_sampling_stream(const struct experiment *x, const struct record_trial *t) {
+    struct arena *a = arena_create("stream");
+    struct rng r = rng_open(x->seed, scope_make(t->repeat, t->case_id, a),
+                            arena_printf(a, "sample %d", t->sample));
+    arena_destroy(a);
+    return r;
+}
+
+// ---- values ----
+
+static struct str value_draw(const struct experiment_variable *v, struct rng *r, struct arena *a) {
+    if (v->kind == VARIABLE_CHOICE) return v->choices[rng_below(r, (uint64_t)v->choice_count)];
+    char *p = arena_alloc(a, (size_t)v->count + 1);
+    for (int i = 0; i < v->count; i++)
+        p[i] = (char)(v->kind == VARIABLE_DIGITS ? '0' + rng_below(r, 10) : 'A' + rng_below(r, 26));
+    return (struct str){p, (size_t)v->count};
+}
+
+static bool value_used(const struct repeat_draw *d, struct str value) {
+    for (int i = 0; i < d->var_count; i++)
+        if (str_equal(d->vars[i].value, value)) return true;
+    return false;
+}
+
+// A value that no variable before it in the file has; where there is none (a short list, very few
+// digits), equal values stay.
+static struct str value_choose(const struct experiment *x, const struct repeat_draw *d,
+                               const char *constraint, const struct experiment_variable *v,
+                               struct arena *a) {
+    struct rng r = repeat_stream(x, d, arena_printf(a, "vars %s.%s", constraint, v->name));
+    struct str value = value_draw(v, &r, a);
+    for (int i = 0; i < DRAWS_MOST && value_used(d, value); i++) value = value_draw(v, &r, a);
+    return value;
+}
+
+// ---- columns that a constraint uses ----
+
+struct uses {
+    const struct case_table *cases;
+    bool *used; // [column]
+};
+
+static int see_name(void *context, struct str name, struct err *e) {
+    (void)e;
+    struct uses *u = context;
+    for (int i = 0; i < u->cases->column_count; i++)
+        if (str_equal_c(name, u->cases->columns[i])) u->used[i] = true;
+    return 0;
+}
+
+static int uses_find(const struct experiment_constraint *c, struct uses *u, struct err *e) {
+    const struct str patterns[] = {c->met, c->violated, c->answered};
+    TRY(variables_each(c->text, false, c->id, see_name, u, e));
+    if (c->value.p != NULL) TRY(variables_each(c->value, false, c->id, see_name, u, e));
+    for (int i = 0; i < 3; i++)
+        if (patterns[i].p != NULL) TRY(variables_each(patterns[i], true, c->id, see_name, u, e));
+    return 0;
+}
+
+// ---- the draw ----
+
+static void var_add(struct repeat_draw *d, int constraint, const char *id, const char *name,
+                    struct str value) {
+    d->vars[d->var_count++] = (struct record_var){id, name, value};
+    d->known[constraint][d->known_count[constraint]++] = (struct variable){name, value};
+}
+
+static int constraint_draw(const struct experiment *x, const struct case_table *cases,
+                           const struct case_row *row, int index, struct arena *plan_arena,
+                           struct arena *a, struct repeat_draw *d, struct err *e) {
+    const struct experiment_constraint *c = &x->constraints[index];
+    int most = c->var_count + cases->column_count;
+    d->known[index] = arena_array(a, (size_t)most + 1, sizeof *d->known[index]);
+    for (int i = 0; i < c->var_count; i++)
+        var_add(d, index, c->id, c->vars[i].name,
+                value_choose(x, d, c->id, &c->vars[i], plan_arena));
+    struct uses u = {cases, arena_array(a, (size_t)cases->column_count + 1, sizeof(bool))};
+    TRY(uses_find(c, &u, e));
+    for (int i = 0; i < cases->column_count; i++)
+        if (u.used[i]) var_add(d, index, c->id, cases->columns[i], row->values[i]);
+    char where[256];
+    snprintf(where, sizeof where, "constraint '%s'", c->id);
+    return variables_replace(c->text, d->known[index], d->known_count[index], where, plan_arena,
+                             &d->texts[index], e);
+}
+
+static int messages_draw(const struct experiment *x, const struct case_table *cases,
+                         const struct case_row *row, struct arena *a, struct repeat_draw *d,
+                         struct err *e) {
+    struct variable *vars = arena_array(a, (size_t)cases->column_count + 1, sizeof *vars);
+    int count = 0;
+    vars[count++] = (struct variable){"filler", STR(PROMPT_SLOT)};
+    for (int i = 0; i < cases->column_count; i++)
+        vars[count++] = (struct variable){cases->columns[i], row->values[i]};
+    d->messages = arena_array(a, (size_t)x->message_count + 1, sizeof *d->messages);
+    for (int i = 0; i < x->message_count; i++) {
+        char where[64];
+        snprintf(where, sizeof where, "prompt.messages[%d].text", i);
+        d->messages[i].role = x->messages[i].role;
+        TRY(variables_replace(x->messages[i].text, vars, count, where, a, &d->messages[i].text, e));
+    }
+    return 0;
+}
+
+int repeat_draw(const struct experiment *x, const struct case_table *cases, int index,
+                struct arena *plan_arena, struct arena *a, struct repeat_draw *out, struct err *e) {
+    const struct case_row *row = cases->row_count > 0 ? &cases->rows[index] : NULL;
+    *out = (struct repeat_draw){.index = index};
+    if (row != NULL) out->case_id = arena_strdup(plan_arena, row->id);
+    out->scope = scope_make(index, out->case_id, a);
+    size_t constraints = (size_t)x->constraint_count, vars = 0;
+    for (size_t i = 0; i < constraints; i++)
+        vars += (size_t)x->constraints[i].var_count + (size_t)cases->column_count;
+    out->vars = arena_array(plan_arena, vars + 1, sizeof *out->vars);
+    out->known = arena_array(a, constraints + 1, sizeof *out->known);
+    out->known_count = arena_array(a, constraints + 1, sizeof *out->known_count);
+    out->texts = arena_array(a, constraints + 1, sizeof *out->texts);
+    for (int i = 0; i < x->constraint_count; i++)
+        TRY(constraint_draw(x, cases, row, i, plan_arena, a, out, e));
+    return messages_draw(x, cases, row, a, out, e);
+}

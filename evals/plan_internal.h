@@ -1,0 +1,100 @@
+// What the files of the planner share.
+#ifndef LACUNA_EVALS_PLAN_INTERNAL_H
+#define LACUNA_EVALS_PLAN_INTERNAL_H
+
+#include "evals/check.h"
+#include "evals/plan.h"
+#include "prompts/prompt.h"
+
+// Everything that is drawn for one repeat, the same for all its trials. In the repeat's arena, but
+// what a trial's line needs is in the plan's.
+struct repeat_draw {
+    int index;
+    const char *scope;       // of its random streams: "repeat 3", "case T-17"
+    const char *case_id;     // NULL: the experiment has no cases
+    struct record_var *vars; // of all constraints, in file order (plan's arena)
+    int var_count;
+    struct variable **known; // [constraint]: its own variables and the case's columns
+    int *known_count;
+    struct str *texts;                 // [constraint]: variables filled in
+    struct provider_message *messages; // likewise; {{filler}} still stands in one
+};
+
+// `cases` has no rows when the experiment names none.
+int repeat_draw(const struct experiment *x, const struct case_table *cases, int index,
+                struct arena *plan_arena, struct arena *a, struct repeat_draw *out, struct err *e);
+struct rng repeat_stream(const struct experiment *x, const struct repeat_draw *d, const char *name);
+
+// Which prompt of a repeat: a model's arm with its length and placement.
+struct cell {
+    int model;
+    enum arm arm;
+    int length;         // -1: short arm
+    int placement;      // -1: none
+    struct place place; // with a placement
+};
+
+// Calls `visit` for each cell of the experiment, models first, in file order.
+int cells_each(const struct experiment *x,
+               int (*visit)(void *context, const struct cell *c, struct err *e), void *context,
+               struct err *e);
+// Where each constraint goes: inserts in the order in which they stand at equal depth. `inserts`
+// has room for all constraints; *constraints maps an insert to its constraint.
+void cell_inserts(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
+                  struct prompt_insert *inserts, int *constraints, size_t *count);
+// --only. `sample` -1: does any sample of this prompt belong?
+bool cell_selected(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
+                   int sample);
+const char *cell_key(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
+                     int sample, struct arena *a);
+// The cell in words for messages: "model smollm2, placed, length 1024, order-moves@middle, repeat
+// 3".
+const char *cell_words(const struct experiment *x, const struct cell *c,
+                       const struct repeat_draw *d, struct arena *a);
+
+// The stored filler of one repeat; put into the record when the first prompt needs it.
+struct stored_filler {
+    struct str text;
+    char sha256[HASH_HEX_SIZE];
+    bool put;
+};
+
+// A planned trial before it has its place in the order.
+struct draft {
+    struct record_trial t;
+    struct cell cell;
+    struct provider_ids ids; // count 0 without exact ids
+    struct str text;         // instead of ids: what trials are ordered by
+    struct record_part *parts;
+    size_t part_count;
+    struct stored_filler *filler;
+};
+
+struct planner {
+    const struct experiment *x;
+    struct provider *const *providers;
+    struct arena *a;      // the plan's
+    struct arena *repeat; // of the repeat at hand
+    struct case_table cases;
+    struct filler_texts *texts; // of kind files
+    const struct closing_words *closing;
+    struct check_set *checks;
+    struct prompt_builder **builders; // [model]
+    struct draft **drafts;
+    int64_t count, capacity;
+    const char **warnings;
+    int warning_count, warning_capacity;
+    int64_t off_depth, shared_tokens; // spans far from their depth; spans with an unclean join
+    const char *off_depth_first, *shared_first;
+    bool estimated;
+    bool proven; // the checks have proven themselves on their examples
+};
+
+int planner_open(const struct experiment *x, struct provider *const *providers, struct arena *a,
+                 struct planner *out, struct err *e);
+void planner_close(struct planner *p);
+// All prompts of a repeat as drafts.
+int planner_repeat(struct planner *p, int index, struct err *e);
+void planner_warn(struct planner *p, const char *text);
+
+#endif

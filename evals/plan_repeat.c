@@ -1,0 +1,332 @@
+// The prompts of one repeat, for all models, lengths and placements, as drafts of trials.
+#include "evals/plan_internal.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_FAR 5000 // a real depth this far from the asked one (5 %) is worth a warning
+
+int planner_open(const struct experiment *x, struct provider *const *providers, struct arena *a,
+                 struct planner *out, struct err *e) {
+    const struct experiment_filler *f = &x->filler;
+    *out = (struct planner){.x = x, .providers = providers, .a = a};
+    out->repeat = arena_create("repeat");
+    out->checks = check_set_open();
+    out->builders = arena_array(a, (size_t)x->model_count + 1, sizeof out->builders[0]);
+    for (int m = 0; m < x->model_count; m++) out->builders[m] = prompt_builder_open(providers[m]);
+    TRY(closing_find(f->language, &out->closing, e));
+    if (x->cases_path != NULL) {
+        TRY(cases_load(x->cases_path, x->cases_id, a, &out->cases, e));
+        if (x->repeats > out->cases.row_count)
+            FAIL(e, ERR_CONFIG,
+                 "repeats: %d, but %s has %d cases; repeat r takes case r, so give at most %d",
+                 x->repeats, x->cases_path, out->cases.row_count, out->cases.row_count);
+    }
+    if (f->kind == FILLER_FILES)
+        TRY(filler_texts_load(f->paths, (size_t)f->path_count,
+                              f->unit == FILLER_SENTENCE    ? FILLER_SPLIT_SENTENCE
+                              : f->unit == FILLER_PARAGRAPH ? FILLER_SPLIT_PARAGRAPH
+                                                            : FILLER_SPLIT_DOCUMENT,
+                              f->wrapper, a, &out->texts, e));
+    return 0;
+}
+
+void planner_close(struct planner *p) {
+    for (int m = 0; p->builders != NULL && m < p->x->model_count; m++)
+        prompt_builder_close(p->builders[m]);
+    check_set_close(p->checks);
+    arena_destroy(p->repeat);
+}
+
+void planner_warn(struct planner *p, const char *text) {
+    if (p->warning_count == p->warning_capacity) {
+        p->warning_capacity = p->warning_capacity > 0 ? 2 * p->warning_capacity : 8;
+        const char **list = arena_array(p->a, (size_t)p->warning_capacity, sizeof *list);
+        if (p->warning_count > 0)
+            memcpy(list, p->warnings, (size_t)p->warning_count * sizeof *list);
+        p->warnings = list;
+    }
+    p->warnings[p->warning_count++] = text;
+}
+
+static struct draft *draft_add(struct planner *p) {
+    if (p->count == p->capacity) {
+        p->capacity = p->capacity > 0 ? 2 * p->capacity : 256;
+        struct draft **list = arena_array(p->a, (size_t)p->capacity, sizeof *list);
+        if (p->count > 0) memcpy(list, p->drafts, (size_t)p->count * sizeof *list);
+        p->drafts = list;
+    }
+    return p->drafts[p->count++] = arena_alloc(p->a, sizeof(struct draft));
+}
+
+// ---- one repeat ----
+
+struct work {
+    struct planner *p;
+    struct repeat_draw d;
+    struct filler *filler;
+    struct units **units; // [model]
+    struct stored_filler *stored;
+    size_t filler_bytes; // the most that a prompt uses
+    struct str *closings;
+    size_t closing_count, closing_capacity;
+    struct prompt_insert *inserts;
+    int *constraints;
+};
+
+static struct filler *filler_open(struct planner *p, const struct repeat_draw *d) {
+    const struct experiment_filler *f = &p->x->filler;
+    struct rng rng = repeat_stream(p->x, d, "filler");
+    bool spaced = filler_language_spaced(f->language);
+    switch (f->kind) {
+    case FILLER_PROSE: return filler_prose_open(rng, p->repeat);
+    case FILLER_NOISE:
+        return filler_noise_open(f->sentences, (size_t)f->sentence_count, spaced, rng, p->repeat);
+    case FILLER_FILES: return filler_files_open(p->texts, f->shuffle, spaced, rng, p->repeat);
+    case FILLER_PAIRS: return filler_pairs_open(rng, p->repeat);
+    }
+    assert(false);
+    return NULL;
+}
+
+static void stream_seed(const struct experiment *x, struct record_trial *t) {
+    struct rng r = plan_sampling_stream(x, t);
+    snprintf(t->seed, sizeof t->seed, "%08x%08x%08x%08x", r.key[0], r.key[1], r.stream[0],
+             r.stream[1]);
+}
+
+static void depth_text(char *out, size_t size, int32_t depth) {
+    if (depth == PROMPT_DEPTH_NONE)
+        snprintf(out, size, "-");
+    else
+        snprintf(out, size, "%d.%03d", depth / 1000, depth % 1000);
+}
+
+static const char *asked_text(const struct cell *c, struct arena *a) {
+    char text[24];
+    if (c->placement < 0) return NULL;
+    if (c->place.anchor == PLACE_AT_DEPTH)
+        depth_text(text, sizeof text, c->place.depth);
+    else
+        place_text(c->place, text);
+    return arena_strdup(a, text);
+}
+
+// Parts for the record: literal text is copied, filler refers to what is stored once.
+static void draft_parts(struct planner *p, const struct prompt *prompt, struct draft *out) {
+    out->part_count = prompt->part_count;
+    out->parts = arena_array(p->a, prompt->part_count + 1, sizeof *out->parts);
+    for (size_t i = 0; i < prompt->part_count; i++) {
+        const struct prompt_part *from = &prompt->parts[i];
+        struct record_part *to = &out->parts[i];
+        *to = (struct record_part){.control = from->control};
+        if (from->stored) {
+            to->from = from->from;
+            to->to = from->to;
+            to->filler_sha256 = out->filler->sha256;
+        } else {
+            to->text = str_copy(p->a, from->text);
+        }
+    }
+}
+
+static void draft_spans(struct planner *p, const struct work *w, const struct cell *c,
+                        const struct prompt *prompt, struct draft *out) {
+    struct record_trial *t = &out->t;
+    t->span_count = (int)prompt->span_count;
+    t->spans = arena_array(p->a, prompt->span_count + 1, sizeof *t->spans);
+    for (size_t i = 0; i < prompt->span_count; i++) {
+        const struct prompt_span *s = &prompt->spans[i];
+        const struct prompt_insert *insert = &w->inserts[s->insert];
+        struct record_span *to = &t->spans[i];
+        *to = (struct record_span){.constraint = insert->id,
+                                   .first_token = s->first_token,
+                                   .tokens = s->tokens,
+                                   .first_byte = s->first_byte,
+                                   .bytes = s->bytes};
+        depth_text(to->depth, sizeof to->depth, s->depth);
+        bool far = s->depth != PROMPT_DEPTH_NONE && abs(s->depth - insert->depth) > DEPTH_FAR;
+        if (far && c->arm == ARM_PLACED && p->off_depth++ == 0)
+            p->off_depth_first =
+                arena_printf(p->a, "%s: %s stands at %s%% instead of %d.%03d%%",
+                             cell_words(p->x, c, &w->d, p->a), insert->id, to->depth,
+                             insert->depth / 1000, insert->depth % 1000);
+        if (s->shares && p->shared_tokens++ == 0)
+            p->shared_first =
+                arena_printf(p->a, "%s: %s", cell_words(p->x, c, &w->d, p->a), insert->id);
+    }
+}
+
+// One trial per selected sample; all of them share ids, parts and spans.
+static void drafts_make(struct work *w, const struct cell *c, const struct prompt *prompt) {
+    struct planner *p = w->p;
+    const struct experiment *x = p->x;
+    struct draft *first = NULL;
+    for (int sample = 0; sample < x->generation.samples; sample++) {
+        if (!cell_selected(x, c, &w->d, sample)) continue;
+        struct draft *out = draft_add(p);
+        struct record_trial *t = &out->t;
+        if (first != NULL) {
+            *out = *first;
+        } else {
+            out->cell = *c;
+            out->filler = w->stored;
+            *t = (struct record_trial){.model = x->models[c->model].id,
+                                       .arm = arm_name(c->arm),
+                                       .length = c->length,
+                                       .depth = asked_text(c, p->a),
+                                       .repeat = w->d.index,
+                                       .case_id = w->d.case_id,
+                                       .prompt_tokens = prompt->tokens,
+                                       .template_tokens = prompt->template_tokens,
+                                       .reply_tokens_max = x->generation.max_tokens,
+                                       .vars = w->d.vars,
+                                       .var_count = w->d.var_count};
+            if (c->placement >= 0) t->placement = x->placements[c->placement].id;
+            hash_bytes(prompt->text.p, prompt->text.n, t->prompt_sha256);
+            memcpy(t->ids_sha256, t->prompt_sha256, sizeof t->ids_sha256);
+            if (prompt->ids.count > 0) hash_ids(prompt->ids.ids, prompt->ids.count, t->ids_sha256);
+            draft_parts(p, prompt, out);
+            draft_spans(p, w, c, prompt, out);
+            out->ids.count = prompt->ids.count;
+            out->ids.ids = arena_array(p->a, prompt->ids.count + 1, sizeof(int32_t));
+            if (prompt->ids.count > 0)
+                memcpy(out->ids.ids, prompt->ids.ids, prompt->ids.count * sizeof(int32_t));
+            else
+                out->text = str_copy(p->a, prompt->text);
+            first = out;
+        }
+        t->sample = sample;
+        t->key = cell_key(x, c, &w->d, sample, p->a);
+        stream_seed(x, t);
+    }
+}
+
+static uint32_t context_of(const struct planner *p, int model) {
+    uint32_t asked = p->x->models[model].context_tokens;
+    uint32_t can = p->providers[model]->can.context_tokens;
+    if (asked == 0 || (can > 0 && can < asked)) return can;
+    return asked;
+}
+
+// Nothing is ever cut: prompt and reply fit into the context together, or there is no plan.
+static int context_check(struct work *w, const struct cell *c, uint32_t tokens, struct err *e) {
+    uint32_t context = context_of(w->p, c->model);
+    int most = w->p->x->generation.max_tokens;
+    if (context == 0 || (uint64_t)tokens + (uint64_t)most <= context) return 0;
+    FAIL(
+        e, ERR_CONFIG,
+        "%s: prompt %u tokens + generation.max_tokens %d = %llu, more than the context of %u; make "
+        "lengths or max_tokens smaller, or models[].context_tokens greater",
+        cell_words(w->p->x, c, &w->d, w->p->repeat), tokens, most,
+        (unsigned long long)tokens + (unsigned long long)most, context);
+}
+
+static void closing_keep(struct work *w, struct str closing) {
+    if (w->closing_count == w->closing_capacity) {
+        w->closing_capacity = w->closing_capacity > 0 ? 2 * w->closing_capacity : 64;
+        struct str *list = arena_array(w->p->repeat, w->closing_capacity, sizeof *list);
+        if (w->closing_count > 0) memcpy(list, w->closings, w->closing_count * sizeof *list);
+        w->closings = list;
+    }
+    w->closings[w->closing_count++] = closing;
+}
+
+static int cell_build(void *context, const struct cell *c, struct err *e) {
+    struct work *w = context;
+    struct planner *p = w->p;
+    const struct experiment *x = p->x;
+    if (!cell_selected(x, c, &w->d, -1)) return 0;
+    if (c->length >= 0) TRY(context_check(w, c, (uint32_t)c->length, e));
+    if (w->units[c->model] == NULL)
+        w->units[c->model] =
+            units_open(prompt_builder_counter(p->builders[c->model]), w->filler, p->repeat);
+    struct prompt_request r = {
+        .messages = w->d.messages,
+        .message_count = (size_t)x->message_count,
+        .units = w->units[c->model],
+        .closing = p->closing,
+        .closing_rng = repeat_stream(x, &w->d, "closing"),
+        .spaced = filler_language_spaced(x->filler.language),
+        .inserts = w->inserts,
+        .length = c->length,
+        .filler_tokens = x->short_tokens,
+        .tolerance_ppm = x->length_tolerance_ppm,
+    };
+    cell_inserts(x, c, &w->d, w->inserts, w->constraints, &r.insert_count);
+    struct prompt prompt;
+    if (prompt_build(p->builders[c->model], &r, p->repeat, &prompt, e) != 0)
+        return err_prefix(e, "%s", cell_words(x, c, &w->d, p->repeat));
+    TRY(context_check(w, c, prompt.tokens, e));
+    if (prompt.filler_bytes > w->filler_bytes) w->filler_bytes = prompt.filler_bytes;
+    closing_keep(w, prompt.closing);
+    p->estimated = p->estimated || !p->providers[c->model]->can.exact_ids;
+    drafts_make(w, c, &prompt);
+    return 0;
+}
+
+// ---- checks against the filler ----
+
+static int filler_fails(const struct work *w, const struct experiment_constraint *c,
+                        struct str text, const size_t match[2], const char *by, struct err *e) {
+    bool files = w->p->x->filler.kind == FILLER_FILES;
+    FAIL(e, ERR_CONFIG,
+         "constraint '%s': its `%s` matches the filler of %s: \"" STR_FMT
+         "\"; the model could say it "
+         "without having read the constraint. Change the check or the filler%s",
+         c->id, by, w->d.scope, STR_ARG(str_slice(text, match[0], match[1])),
+         files ? ", or say prompt.filler.may_match: true" : "");
+}
+
+static int filler_check(struct work *w, struct str stored, struct err *e) {
+    struct planner *p = w->p;
+    const struct experiment *x = p->x;
+    bool may = x->filler.kind == FILLER_FILES && x->filler.may_match;
+    for (int i = 0; i < x->constraint_count; i++) {
+        const struct experiment_constraint *c = &x->constraints[i];
+        const struct check *check;
+        TRY(check_prepare(p->checks, c, w->d.known[i], w->d.known_count[i], &check, e));
+        if (!p->proven) TRY(check_prove(check, c, w->d.known[i], w->d.known_count[i], e));
+        for (size_t k = 0; k <= w->closing_count && !may; k++) {
+            struct str text = k == 0 ? stored : w->closings[k - 1];
+            size_t match[2];
+            const char *by;
+            bool matches;
+            TRY(check_filler(check, text, &matches, match, &by, e));
+            if (matches) return filler_fails(w, c, text, match, by, e);
+        }
+    }
+    p->proven = true;
+    return 0;
+}
+
+// The longest filler of the repeat is kept once; its drafts' parts point into it.
+static int filler_keep(struct work *w, int64_t first, struct err *e) {
+    struct planner *p = w->p;
+    w->stored->text = str_copy(p->a, str_slice(filler_text(w->filler), 0, w->filler_bytes));
+    hash_bytes(w->stored->text.p, w->stored->text.n, w->stored->sha256);
+    for (int64_t i = first; i < p->count; i++)
+        for (size_t k = 0; k < p->drafts[i]->part_count; k++) {
+            struct record_part *part = &p->drafts[i]->parts[k];
+            if (part->filler_sha256 != NULL)
+                part->text = str_slice(w->stored->text, part->from, part->to);
+        }
+    return filler_check(w, w->stored->text, e);
+}
+
+int planner_repeat(struct planner *p, int index, struct err *e) {
+    const struct experiment *x = p->x;
+    arena_reset(p->repeat);
+    struct work w = {.p = p};
+    int64_t first = p->count;
+    TRY(repeat_draw(x, &p->cases, index, p->a, p->repeat, &w.d, e));
+    w.filler = filler_open(p, &w.d);
+    w.stored = arena_alloc(p->a, sizeof *w.stored);
+    w.units = arena_array(p->repeat, (size_t)x->model_count + 1, sizeof *w.units);
+    w.inserts = arena_array(p->repeat, (size_t)x->constraint_count + 1, sizeof *w.inserts);
+    w.constraints = arena_array(p->repeat, (size_t)x->constraint_count + 1, sizeof(int));
+    TRY(cells_each(x, cell_build, &w, e));
+    return p->count > first ? filler_keep(&w, first, e) : 0;
+}
