@@ -256,7 +256,7 @@ static void shuffled_files_are_a_permutation(void **state) {
     bool seen[200] = {false};
     size_t differ = 0;
     for (size_t i = 0; i < 200; i++) {
-        int number = atoi(unit_at(f, i)->text.p + strlen("Sentence "));
+        long number = strtol(unit_at(f, i)->text.p + strlen("Sentence "), NULL, 10);
         assert_false(seen[number]);
         seen[number] = true;
         differ += !str_equal(unit_at(f, i)->text, unit_at(g, i)->text);

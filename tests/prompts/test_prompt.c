@@ -289,7 +289,8 @@ static void languages_keep_their_joins(void **state) {
          "الجرس من بعيد. نامت القطة على النافذة. هب الهواء بين الأشجار. غنى أحدهم أغنية قديمة.",
          "مكان التسليم هو الباب الشمالي.", " مكان التسليم هو الباب الشمالي. "},
         {"hi",
-         "सुबह थोड़ी बारिश हुई। आँगन में फूल खिले हैं। बूढ़ा आदमी दरवाज़े पर चाय पी रहा था। बच्चे नदी के किनारे खेल "
+         "सुबह थोड़ी बारिश हुई। आँगन में फूल खिले हैं। बूढ़ा "
+         "आदमी दरवाज़े पर चाय पी रहा था। बच्चे नदी के किनारे खेल "
          "रहे "
          "थे। दूर से घंटी की आवाज़ आई। बिल्ली खिड़की पर सो गई। हवा पेड़ों से होकर बही।",
          "सामान उत्तरी द्वार पर मिलेगा।", " सामान उत्तरी द्वार पर मिलेगा। "},
@@ -462,7 +463,7 @@ static void long_units_need_a_tolerance(void **state) {
     kit_files(&k, b.p, FILLER_SPLIT_PARAGRAPH);
     k.r.length = 1160;
     ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "lengths.tolerance to ");
-    double needed = atof(strstr(e.text, "lengths.tolerance to ") + 21);
+    double needed = strtod(strstr(e.text, "lengths.tolerance to ") + 21, NULL);
     k.r.tolerance_ppm = (int32_t)(needed * 10000) - 2000;
     assert_int_equal(prompt_build(k.b, &k.r, k.a, &x, &e), -1);
     k.r.tolerance_ppm = (int32_t)(needed * 10000);
