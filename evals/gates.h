@@ -20,8 +20,8 @@ struct gate_outlook {
     int trials, repeats;
     bool possible;           // passes when every (at_most: no) trial is met
     double healthy_rate;     // "nothing is wrong": half-way between the gate and the perfect rate
-    double pass_probability; // at healthy_rate, trials taken as independent
-    double sure_from;        // the true rate from which it passes in 80 of 100 runs
+    double pass_probability; // at healthy_rate; at worst, where the trials of a repeat all agree
+    double sure_from;        // the true rate from which it passes in 80 of 100 runs, likewise
     const char *why;         // a sentence for `lacuna plan`
 };
 
@@ -45,7 +45,7 @@ int gates_plan(const struct experiment *x, const struct record_trial *trials, in
 // Judges every gate on the record's outcomes; arrays in the arena. An unfinished run decides
 // nothing.
 struct tally;
-void gates_judge(const struct experiment *x, const struct tally *t, struct arena *a,
-                 struct summary_gate **gates, int *count);
+void gates_judge(struct tally *t, bool complete, struct arena *a, struct summary_gate **gates,
+                 int *count);
 
 #endif

@@ -189,13 +189,20 @@ void stats_holm(const double *p, int count, double *adjusted) {
 
 // ---- planning ----
 
+// By multiplication alone (equal on every processor), large and small factors in turn so that nothing
+// overflows; a product that underflows is a term that does not matter.
 static double binomial(int n, int k, double p) {
-    if (p <= 0) return k == 0;
-    if (p >= 1) return k == n;
-    int sign;
-    double choose =
-        lgamma_r(n + 1.0, &sign) - lgamma_r(k + 1.0, &sign) - lgamma_r(n - k + 1.0, &sign);
-    return exp(choose + k * log(p) + (n - k) * log1p(-p));
+    double term = 1;
+    for (int grown = 0, shrunk = 0; grown < k || shrunk < n - k;) {
+        if (grown < k && (term <= 1 || shrunk == n - k)) {
+            grown++;
+            term = term * (n - k + grown) / grown * p;
+        } else {
+            shrunk++;
+            term *= 1 - p;
+        }
+    }
+    return term;
 }
 
 // Summed away from the mode, where terms only become smaller.

@@ -1,5 +1,5 @@
 // Statistics of the reports and of `lacuna plan`. Intervals are two-sided at 95 %, tests two-sided.
-// What reaches a report uses + - * / and sqrt alone, so its digits are equal on every processor.
+// All of it uses + - * / and sqrt alone, so the digits are equal on every processor.
 #ifndef LACUNA_EVALS_STATS_H
 #define LACUNA_EVALS_STATS_H
 
@@ -58,7 +58,7 @@ void stats_holm(const double *p, int count, double *adjusted);
 // agree.
 struct stats_interval stats_paired(const double *d, int count);
 
-// ---- planning (terminal only) ----
+// ---- planning ----
 
 // P(X >= k), X binomial(n, p).
 double stats_binomial_tail(int n, int k, double p);

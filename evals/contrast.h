@@ -1,0 +1,26 @@
+// Contrasts of placements, paired within repeats (DESIGN section 7).
+//
+// The datum is one number a repeat: the mean over samples and pooled lengths of the difference
+// between places. Positive numbers:
+//   middle_against_ends    mean(start, end) - middle: the middle gap; the middle is worse
+//   start_against_end      start - end
+//   start_against_middle   start - middle
+//   end_against_middle     end - middle
+//   places_alike           largest minus smallest mean over all places of the row; its test is the
+//                          permutation test within repeats, and it has no interval
+// A repeat with no ok trial in one of the cells it needs is left out. With fewer than 10 repeats
+// there is no interval and the contrast is underpowered.
+#ifndef LACUNA_EVALS_CONTRAST_H
+#define LACUNA_EVALS_CONTRAST_H
+
+#include "evals/tally.h"
+
+// All contrasts of the experiment, the primary first (all lengths pooled; one a model, on the first
+// row that moves its constraint). The rest are exploratory: per model, row, constraint that the row
+// moves
+// ("all" beside them where it moves several) and length, then over all lengths; Holm over this
+// family, and over the primaries where there are several models. Unscored shares that differ by
+// more than 2 points between the compared places are said in the sentence.
+void contrast_all(struct tally *t, struct arena *a, struct summary_contrast **out, int *count);
+
+#endif

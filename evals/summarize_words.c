@@ -1,0 +1,119 @@
+#include "evals/summarize_words.h"
+
+#include "evals/stats.h"
+
+#include <string.h>
+
+enum { REMARKS_MOST = 3 };
+#define ANYWAY_ABOVE 0.05
+#define UNDERSTOOD_FROM 0.5
+
+static const char *rate_words(const struct summary_rate *r, struct arena *a) {
+    return arena_printf(a, "%d of %d replies, 95 %% interval %.0f to %.0f %%", r->met, r->n,
+                        100 * r->low, 100 * r->high);
+}
+
+static void add_remark(struct summary_table *table, const char *text) {
+    table->remarks[table->remark_count++] = text;
+}
+
+void summarize_remarks(const struct experiment *x, struct tally *t, int model, int constraint,
+                       struct arena *a, struct summary_table *table) {
+    table->remarks = arena_array(a, REMARKS_MOST, sizeof *table->remarks);
+    struct tally_filter f = TALLY_EVERYTHING(ARM_ABSENT);
+    f.model = model;
+    struct summary_rate absent = tally_rate(t, &f, constraint);
+    bool forbid = constraint >= 0 && x->constraints[constraint].kind == CONSTRAINT_FORBID;
+    if (forbid && absent.n > 0 && absent.violated == 0)
+        add_remark(table, arena_printf(a,
+                                       "No temptation: this constraint measures nothing here. "
+                                       "Without it, none of %d replies violates it.",
+                                       absent.n));
+    else if (!forbid && absent.n > 0 && absent.low > ANYWAY_ABOVE)
+        add_remark(table, arena_printf(a,
+                                       "The model says this anyway: without the constraint it is "
+                                       "met in %s. Read the lift, not the rate.",
+                                       rate_words(&absent, a)));
+    if (table->brief.n > 0 && table->brief.rate < UNDERSTOOD_FROM)
+        add_remark(table,
+                   arena_printf(a,
+                                "Not understood even when short: with %d tokens of filler it "
+                                "is met in %s. A low rate in long prompts then says little "
+                                "about length or place.",
+                                x->short_tokens, rate_words(&table->brief, a)));
+    if (table->brief.n == 0)
+        add_remark(table, "No short arm: nothing shows that the model understands this when the "
+                          "prompt is short.");
+}
+
+static const char *filler_words(enum filler_kind kind) {
+    switch (kind) {
+    case FILLER_PROSE: return "generated prose";
+    case FILLER_NOISE: return "repeated fixed sentences";
+    case FILLER_FILES: return "the given files";
+    case FILLER_PAIRS: return "key-value lines";
+    }
+    return "";
+}
+
+static void add_lengths(struct buf *b, const struct tally *t) {
+    for (int i = 0; i < t->length_count; i++)
+        buf_printf(b, "%s%d",
+                   i == 0                    ? ""
+                   : i + 1 < t->length_count ? ", "
+                                             : " and ",
+                   t->lengths[i]);
+    buf_add_c(b, " tokens");
+}
+
+static void add_places(struct buf *b, const struct tally *t) {
+    int shown = 0;
+    for (int i = 0; i < t->column_count; i++) {
+        bool known = false;
+        for (int k = 0; k < i; k++)
+            known |= t->columns[k].place.anchor == t->columns[i].place.anchor &&
+                     t->columns[k].place.depth == t->columns[i].place.depth;
+        if (known) continue;
+        char place[24];
+        place_text(t->columns[i].place, place);
+        buf_printf(b, "%s%s", shown++ == 0 ? "" : ", ", place);
+    }
+}
+
+const char *summarize_limits(const struct tally *t, struct arena *a) {
+    const struct experiment *x = t->x;
+    const struct experiment_generation *g = &x->generation;
+    struct buf b = {0};
+    buf_add_c(&b, "These numbers hold for what was tried: prompts of ");
+    add_lengths(&b, t);
+    buf_add_c(&b, " with constraints at ");
+    add_places(&b, t);
+    buf_printf(&b,
+               "; nothing is known between or beyond them. Each of the %d constraint%s has one "
+               "wording, and all prompts share one kind of filler (%s) and one closing request. ",
+               x->constraint_count, x->constraint_count == 1 ? "" : "s",
+               filler_words(x->filler.kind));
+    if (g->temperature == 0)
+        buf_add_c(&b,
+                  "Decoding is greedy, so the spread comes from the repeats' draws alone and not "
+                  "from sampling. ");
+    else
+        buf_printf(&b,
+                   "Replies are sampled at temperature %g; samples of one prompt are not repeats. ",
+                   g->temperature);
+    double detectable = stats_detectable(t->repeats, true);
+    if (t->repeats < STATS_REPEATS_LEAST)
+        buf_printf(&b, "%d repeats are too few to compare placements at all. ", t->repeats);
+    else if (detectable <= 1)
+        buf_printf(&b,
+                   "With %d repeats, differences below about %.0f points can go unnoticed: \"no "
+                   "difference shown\" does not mean that there is none. ",
+                   t->repeats, 100 * detectable);
+    buf_printf(&b,
+               "A verdict tells whether the reply honours a constraint by the experiment's checks; "
+               "it does not tell why, and %s not stand for other models, tasks or languages.",
+               x->model_count == 1 ? "one model does" : "these models do");
+    const char *text = arena_memdup(a, b.p, b.n);
+    buf_free(&b);
+    return text;
+}

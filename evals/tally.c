@@ -1,0 +1,261 @@
+#include "evals/tally.h"
+
+#include "evals/stats.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_place(struct place a, struct place b) {
+    return a.anchor == b.anchor && (a.anchor != PLACE_AT_DEPTH || a.depth == b.depth);
+}
+
+// ---- layout ----
+
+static int by_number(const void *left, const void *right) {
+    int a = *(const int *)left, b = *(const int *)right;
+    return (a > b) - (a < b);
+}
+
+static void collect_lengths(struct tally *t, const struct record_trial *trials, struct arena *a) {
+    int most = t->x->length_count + 1;
+    t->lengths = arena_array(a, (size_t)most, sizeof *t->lengths);
+    for (int i = 0; i < t->x->length_count; i++) {
+        bool planned = false;
+        for (int64_t k = 0; k < t->trial_count && !planned; k++)
+            planned = trials[k].length == t->x->lengths[i];
+        if (planned) t->lengths[t->length_count++] = t->x->lengths[i];
+    }
+    qsort(t->lengths, (size_t)t->length_count, sizeof *t->lengths, by_number);
+}
+
+// "50.000" or an anchor's name, as plan.jsonl spells it.
+static bool depth_is(const char *depth, struct place place) {
+    if (depth == NULL) return false;
+    if (place.anchor != PLACE_AT_DEPTH) {
+        char name[24];
+        place_text(place, name);
+        return strcmp(name, depth) == 0;
+    }
+    char *end;
+    double percent = strtod(depth, &end);
+    return end != depth && *end == '\0' && (int32_t)(percent * 1000 + 0.5) == place.depth;
+}
+
+static int find_placement(const struct experiment *x, const char *id) {
+    for (int i = 0; id != NULL && i < x->placement_count; i++)
+        if (strcmp(x->placements[i].id, id) == 0) return i;
+    return -1;
+}
+
+// In the order of the prompt: system, before the filler, by depth, behind it.
+static int64_t reading_order(struct place p) {
+    switch (p.anchor) {
+    case PLACE_IN_SYSTEM: return -2;
+    case PLACE_BEFORE_FILLER: return -1;
+    case PLACE_AFTER_FILLER: return DEPTH_MOST + 1;
+    default: return p.depth;
+    }
+}
+
+static void add_columns(struct tally *t, int placement, const struct record_trial *trials) {
+    const struct experiment_placement *row = &t->x->placements[placement];
+    int first = t->column_count;
+    for (int i = 0; i < row->place_count; i++) {
+        bool planned = false;
+        for (int64_t k = 0; k < t->trial_count && !planned; k++)
+            planned = trials[k].placement != NULL && strcmp(trials[k].placement, row->id) == 0 &&
+                      depth_is(trials[k].depth, row->places[i]);
+        if (!planned) continue;
+        int at = t->column_count++;
+        for (;
+             at > first && reading_order(t->columns[at - 1].place) > reading_order(row->places[i]);
+             at--)
+            t->columns[at] = t->columns[at - 1];
+        t->columns[at] = (struct tally_column){placement, row->places[i]};
+    }
+}
+
+// ---- completions ----
+
+static int by_completion(const void *left, const void *right) {
+    const struct record_trial *a = (*(struct tally_trial *const *)left)->planned;
+    const struct record_trial *b = (*(struct tally_trial *const *)right)->planned;
+    int order = strcmp(a->model, b->model);
+    if (order == 0) order = strcmp(a->ids_sha256, b->ids_sha256);
+    if (order == 0) order = strcmp(a->prompt_sha256, b->prompt_sha256);
+    return order != 0 ? order : strcmp(a->seed, b->seed);
+}
+
+static void number_completions(struct tally *t, struct arena *a) {
+    struct tally_trial **sorted = arena_array(a, (size_t)t->trial_count + 1, sizeof *sorted);
+    for (int64_t i = 0; i < t->trial_count; i++) sorted[i] = &t->trials[i];
+    qsort(sorted, (size_t)t->trial_count, sizeof *sorted, by_completion);
+    for (int64_t i = 0; i < t->trial_count; i++) {
+        if (i > 0 && by_completion(&sorted[i - 1], &sorted[i]) != 0) t->completion_count++;
+        sorted[i]->completion = t->completion_count;
+    }
+    t->completion_count++;
+    t->stamps = arena_array(a, (size_t)t->completion_count, sizeof *t->stamps);
+}
+
+// ---- trials ----
+
+static int place_trial(struct tally *t, const struct record_trial *p, struct tally_trial *out,
+                       struct err *e) {
+    const struct experiment *x = t->x;
+    *out = (struct tally_trial){
+        .planned = p, .model = -1, .length = -1, .column = -1, .repeat = p->repeat};
+    for (int i = 0; i < x->model_count; i++)
+        if (strcmp(x->models[i].id, p->model) == 0) out->model = i;
+    int arm = 0;
+    while (arm < 3 && strcmp(arm_name((enum arm)arm), p->arm) != 0) arm++;
+    out->arm = (enum arm)arm;
+    for (int i = 0; i < t->length_count; i++)
+        if (t->lengths[i] == p->length) out->length = i;
+    int placement = find_placement(x, p->placement);
+    for (int i = 0; i < t->column_count; i++)
+        if (t->columns[i].placement == placement && depth_is(p->depth, t->columns[i].place))
+            out->column = i;
+    bool known = out->model >= 0 && arm < 3 && p->repeat >= 0 &&
+                 (out->length >= 0 || arm == ARM_SHORT) && (out->column >= 0 || arm != ARM_PLACED);
+    if (!known)
+        FAIL(e, ERR_RECORD,
+             "trial %s: the experiment has no such model, arm, length or placement; the record and "
+             "the experiment do not belong together",
+             p->key);
+    if (p->repeat >= t->repeats) t->repeats = p->repeat + 1;
+    if (p->sample >= t->samples) t->samples = p->sample + 1;
+    return 0;
+}
+
+static int take_verdicts(struct tally *t, struct tally_trial *trial, struct arena *a,
+                         struct err *e) {
+    const struct experiment *x = t->x;
+    const struct record_outcome *o = trial->outcome;
+    if (o == NULL || o->status != STATUS_OK) return 0;
+    trial->verdicts = arena_array(a, (size_t)x->constraint_count + 1, sizeof *trial->verdicts);
+    for (int c = 0; c < x->constraint_count; c++) {
+        for (int i = 0; i < o->verdict_count; i++)
+            if (strcmp(o->verdicts[i].constraint, x->constraints[c].id) == 0)
+                trial->verdicts[c] = &o->verdicts[i];
+        if (trial->verdicts[c] == NULL)
+            FAIL(e, ERR_RECORD, "trial %s: its outcome has no verdict on the constraint '%s'",
+                 o->key, x->constraints[c].id);
+    }
+    return 0;
+}
+
+int tally_make(const struct experiment *x, const struct record_trial *trials, int64_t trial_count,
+               struct record_outcome *const *outcomes, struct arena *a, struct tally *out,
+               struct err *e) {
+    *out = (struct tally){.x = x, .trial_count = trial_count};
+    collect_lengths(out, trials, a);
+    int most = 1;
+    for (int i = 0; i < x->placement_count; i++) most += x->placements[i].place_count;
+    out->columns = arena_array(a, (size_t)most, sizeof *out->columns);
+    for (int i = 0; i < x->placement_count; i++) add_columns(out, i, trials);
+    out->trials = arena_array(a, (size_t)trial_count + 1, sizeof *out->trials);
+    for (int64_t i = 0; i < trial_count; i++) {
+        TRY(place_trial(out, &trials[i], &out->trials[i], e));
+        if (outcomes != NULL) out->trials[i].outcome = outcomes[i];
+        TRY(take_verdicts(out, &out->trials[i], a, e));
+    }
+    number_completions(out, a);
+    return 0;
+}
+
+// ---- rates ----
+
+bool tally_selects(const struct tally *t, const struct tally_trial *trial,
+                   const struct tally_filter *f) {
+    if (trial->arm != f->arm) return false;
+    if (f->model != TALLY_ANY && trial->model != f->model) return false;
+    if (f->length != TALLY_ANY && trial->length != f->length) return false;
+    if (f->column != TALLY_ANY && trial->column != f->column) return false;
+    if (f->placement == TALLY_ANY && !f->has_place) return true;
+    if (trial->column < 0) return false;
+    const struct tally_column *c = &t->columns[trial->column];
+    return (f->placement == TALLY_ANY || c->placement == f->placement) &&
+           (!f->has_place || same_place(c->place, f->place));
+}
+
+bool tally_finished(const struct record_outcome *o) {
+    return o->finish != NULL &&
+           (strcmp(o->finish, "stop") == 0 || strcmp(o->finish, "stop_string") == 0);
+}
+
+enum verdict tally_verdict(const struct tally *t, const struct tally_trial *trial, int constraint) {
+    assert(trial->verdicts != NULL);
+    if (constraint != TALLY_ALL_CONSTRAINTS) return trial->verdicts[constraint]->verdict;
+    bool seen[4] = {false};
+    for (int c = 0; c < t->x->constraint_count; c++) seen[trial->verdicts[c]->verdict] = true;
+    return seen[VERDICT_VIOLATED]   ? VERDICT_VIOLATED
+           : seen[VERDICT_UNSCORED] ? VERDICT_UNSCORED
+           : seen[VERDICT_OMITTED]  ? VERDICT_OMITTED
+                                    : VERDICT_MET;
+}
+
+static bool is_near(const struct tally *t, const struct tally_trial *trial, int constraint) {
+    for (int c = 0; c < t->x->constraint_count; c++) {
+        const struct record_verdict *v = trial->verdicts[c];
+        bool looked_at = constraint == TALLY_ALL_CONSTRAINTS || constraint == c;
+        if (looked_at && v->verdict != VERDICT_MET && v->near_count > 0) return true;
+    }
+    return false;
+}
+
+static void count_trial(const struct tally *t, const struct tally_trial *trial, int constraint,
+                        struct summary_rate *r, struct stats_cluster *cluster) {
+    enum verdict v = tally_verdict(t, trial, constraint);
+    bool met = v == VERDICT_MET, finished = tally_finished(trial->outcome);
+    r->n++;
+    r->met += met;
+    r->omitted += v == VERDICT_OMITTED;
+    r->violated += v == VERDICT_VIOLATED;
+    r->unscored += v == VERDICT_UNSCORED;
+    r->near += is_near(t, trial, constraint);
+    r->finished_n += finished;
+    r->finished_met += finished && met;
+    cluster->n++;
+    cluster->met += met;
+}
+
+static struct summary_rate take_rate(struct tally *t, const struct tally_filter *f, int constraint,
+                                     bool planned_only) {
+    struct summary_rate r = {0};
+    struct stats_cluster *clusters = calloc((size_t)t->repeats + 1, sizeof *clusters);
+    if (clusters == NULL) mem_exhausted("a rate", (size_t)t->repeats * sizeof *clusters);
+    t->stamp++;
+    for (int64_t i = 0; i < t->trial_count; i++) {
+        const struct tally_trial *trial = &t->trials[i];
+        if (!tally_selects(t, trial, f)) continue;
+        if (!planned_only && trial->verdicts == NULL) continue;
+        if (t->stamps[trial->completion] == t->stamp) continue;
+        t->stamps[trial->completion] = t->stamp;
+        if (planned_only) {
+            r.n++;
+            clusters[trial->repeat].n++;
+        } else {
+            count_trial(t, trial, constraint, &r, &clusters[trial->repeat]);
+        }
+    }
+    for (int i = 0; i < t->repeats; i++) r.repeats += clusters[i].n > 0;
+    r.underpowered = r.repeats < STATS_REPEATS_LEAST;
+    if (r.n > 0 && !planned_only) {
+        struct stats_interval interval = stats_clustered(clusters, t->repeats);
+        r.rate = (double)r.met / r.n;
+        r.low = interval.low;
+        r.high = interval.high;
+    }
+    free(clusters);
+    return r;
+}
+
+struct summary_rate tally_rate(struct tally *t, const struct tally_filter *f, int constraint) {
+    return take_rate(t, f, constraint, false);
+}
+
+struct summary_rate tally_planned(struct tally *t, const struct tally_filter *f) {
+    return take_rate(t, f, TALLY_ALL_CONSTRAINTS, true);
+}

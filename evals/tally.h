@@ -1,0 +1,75 @@
+// Outcomes laid out by what the experiment varies: the ground that rates, contrasts and gates stand
+// on.
+#ifndef LACUNA_EVALS_TALLY_H
+#define LACUNA_EVALS_TALLY_H
+
+#include "evals/experiment.h"
+#include "reports/record.h"
+#include "reports/summary.h"
+
+#define TALLY_ANY (-1)
+#define TALLY_ALL_CONSTRAINTS (-1) // a trial is met when every constraint is
+
+struct tally_trial {
+    const struct record_trial *planned;
+    const struct record_outcome *outcome; // NULL: not yet run, or only planned
+    int model, length, column;            // indices; -1: the arm has none
+    enum arm arm;
+    int repeat;
+    int completion; // trials with equal prompt and sampling stream have one number
+    // [constraint_count]; NULL unless the status is ok
+    const struct record_verdict **verdicts;
+};
+
+struct tally_column {
+    int placement; // index
+    struct place place;
+};
+
+struct tally {
+    const struct experiment *x;
+    struct tally_trial *trials;
+    int64_t trial_count;
+    int *lengths; // in tokens, those that are planned, ascending
+    int length_count;
+    struct tally_column *columns; // rows in file order, depths ascending, anchors around them
+    int column_count;
+    int repeats; // highest repeat + 1
+    int samples;
+    int completion_count;
+    int *stamps, stamp; // which completions the current rate has counted
+};
+
+// `outcomes` as in struct record, or NULL for a plan that has not run. A trial that the experiment
+// does not have, or an ok outcome without a constraint's verdict, is ERR_RECORD.
+int tally_make(const struct experiment *x, const struct record_trial *trials, int64_t trial_count,
+               struct record_outcome *const *outcomes, struct arena *a, struct tally *out,
+               struct err *e);
+
+// Fields of index type are TALLY_ANY for "every". Length and column do not apply to some arms.
+struct tally_filter {
+    enum arm arm;
+    int model, length, column, placement;
+    bool has_place;
+    struct place place;
+};
+#define TALLY_EVERYTHING(which)                                                                    \
+    ((struct tally_filter){.arm = (which),                                                         \
+                           .model = TALLY_ANY,                                                     \
+                           .length = TALLY_ANY,                                                    \
+                           .column = TALLY_ANY,                                                    \
+                           .placement = TALLY_ANY})
+bool tally_selects(const struct tally *t, const struct tally_trial *trial,
+                   const struct tally_filter *f);
+
+// Met over all ok trials that the filter selects, one completion counted once; interval clustered
+// by repeat. `planned` counts every trial and takes ok outcomes for granted: n and repeats only.
+struct summary_rate tally_rate(struct tally *t, const struct tally_filter *f, int constraint);
+struct summary_rate tally_planned(struct tally *t, const struct tally_filter *f);
+
+// The verdict on one constraint, or on all of them: violated before unscored before omitted.
+enum verdict tally_verdict(const struct tally *t, const struct tally_trial *trial, int constraint);
+
+bool tally_finished(const struct record_outcome *o); // the reply ended by itself
+
+#endif
