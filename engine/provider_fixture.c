@@ -242,6 +242,7 @@ static void describe(struct fixture *f, const struct provider_options *o) {
     struct provider *p = &f->base;
     char hex[HASH_HEX_SIZE];
     json_t *identity = json_object();
+    json_put(identity, "id", json_text_c(o->id));
     json_put(identity, "sha256", json_text_c(f->rules.sha256));
     hash_bytes("words-1", 7, hex);
     json_put(identity, "tokenizer_sha256", json_text_c(hex));
@@ -251,6 +252,7 @@ static void describe(struct fixture *f, const struct provider_options *o) {
     json_put(identity, "name", json_text_c("scripted fixture"));
     json_put(identity, "tensor_types", json_object());
     json_t *manifest = json_object();
+    json_put(manifest, "id", json_text_c(o->id));
     json_put(manifest, "path", json_text_c(o->fixture));
     p->what = (struct provider_identity){identity, manifest, "none", "fixture"};
     uint32_t context = f->rules.context_tokens;

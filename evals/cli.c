@@ -55,6 +55,24 @@ const struct cli_verb cli_verbs[] = {
      "Writes NAME.yaml, or to stdout without a NAME. A file that is there is never overwritten.",
      cli_new},
     {"schema", "", "the JSON schema of the experiment file", NULL, cli_schema},
+    {"run", "EXPERIMENT", "run or resume an experiment, then report",
+     "Plans everything first, stores all prompts, then runs one trial after the other and appends\n"
+     "each outcome, synced, to the record. A run that was interrupted or killed goes on with the\n"
+     "same command; a complete one is reported again and not repeated. Ctrl-C ends it cleanly.",
+     cli_run},
+    {"repeat", "RUN KEY", "run one trial again and compare",
+     "Takes the prompt from the record. Exit code 1 when the reply is another one.", cli_repeat},
+    {"report", "RUN", "write the reports again, from the record alone", NULL, cli_report},
+    {"view", "RUN", "serve the reports on 127.0.0.1",
+     "Prints the address. Beside the four reports there is a page of facts that no report reads:\n"
+     "build, machine, sessions and timings.",
+     cli_view},
+    {"verify", "RUN", "is the record whole and true?",
+     "Checks the chain from the identity to the last line, that every planned trial has exactly\n"
+     "one first attempt, that prompts hash to what is recorded, and that scoring the replies "
+     "again\n"
+     "gives the recorded verdicts. Shows starts, interruptions and resumes.",
+     cli_verify},
     {"compare", "BASELINE RUN", "paired comparison and gates (not available yet)", NULL, run_later},
     {"baseline", "RUN", "a small file to commit (not available yet)", NULL, run_later},
     {"merge", "RUN...", "one record out of shards (not available yet)", NULL, run_later},

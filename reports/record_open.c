@@ -151,12 +151,24 @@ static int start_planning(struct record_writer *w, const struct record_header *h
     return 0;
 }
 
+// A process that ended between a line's sync and the removal of its waiting file left work behind.
+static int is_finished(struct record_writer *w, bool *finished, struct err *e) {
+    const char *pending = record_path(w, "pending");
+    char **names;
+    size_t waiting = 0;
+    if (file_is_directory(pending)) TRY(file_list(pending, w->arena, &names, &waiting, e));
+    const struct record *r = w->record;
+    *finished = r->done_count == r->trial_count && !r->torn && waiting == 0;
+    return 0;
+}
+
 static int start_reading(struct record_writer *w, const struct record_header *header,
                          struct err *e) {
     TRY(check_request(w, header, "identity.json", e));
     TRY(record_open(w->folder, w->arena, &w->record, e));
-    if (w->record->done_count == w->record->trial_count && !w->record->torn)
-        w->state = RECORD_COMPLETE;
+    bool finished;
+    TRY(is_finished(w, &finished, e));
+    if (finished) w->state = RECORD_COMPLETE;
     return 0;
 }
 

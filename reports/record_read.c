@@ -276,3 +276,7 @@ int record_get_prompt(const struct record *r, const char *prompt_sha256, struct 
              r->folder);
     return record_inputs_prompt(r->inputs, prompt_sha256, a, parts, count, text, e);
 }
+
+bool record_has_prompts(const struct record *r) {
+    return r->inputs != NULL;
+}

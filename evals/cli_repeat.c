@@ -1,0 +1,123 @@
+// lacuna repeat: one trial again, from its stored prompt, compared with what is recorded.
+#include "evals/cli.h"
+#include "evals/run_setup.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int compute(const struct experiment *x, const struct record *r, const struct record_trial *t,
+                   const struct run_options *options, struct arena *a,
+                   struct provider_completion *c, struct err *e) {
+    int model = 0;
+    while (model < x->model_count && strcmp(x->models[model].id, t->model) != 0) model++;
+    if (model == x->model_count)
+        FAIL(e, ERR_RECORD, "%s: the plan names the model %s, the experiment none", r->folder,
+             t->model);
+    struct provider *p;
+    struct run_offer offer;
+    bool accepted = false, any = false;
+    TRY(run_provider_open(x, model, options, false, &p, e));
+    int result = run_offer_make(x, r, p, t, 0, a, &offer, e);
+    if (result == 0) result = p->ops->submit(p, &offer.request, &accepted, e);
+    if (result == 0 && accepted) result = p->ops->next(p, a, c, &any, e);
+    if (result == 0 && !any) result = ERR_SET(e, ERR_PROVIDER, "the provider gave no reply");
+    if (result == 0 && !c->ok)
+        result = ERR_SET(e, ERR_PROVIDER, "%s: %s", c->reason_code, c->reason_text);
+    if (result == 0) { // outlives the provider
+        c->text = str_copy(a, c->text);
+        if (c->ids.ids != NULL)
+            c->ids.ids =
+                (int32_t *)(void *)arena_memdup(a, c->ids.ids, c->ids.count * sizeof *c->ids.ids);
+    }
+    p->ops->close(p);
+    return result;
+}
+
+static bool is_same(const struct record_outcome *o, const struct provider_completion *c) {
+    if (!str_equal(o->reply, c->text)) return false;
+    if (strcmp(o->finish, provider_finish_name(c->finish)) != 0) return false;
+    if (o->ids == NULL || c->ids.ids == NULL) return true;
+    return o->id_count == c->ids.count &&
+           memcmp(o->ids, c->ids.ids, o->id_count * sizeof *o->ids) == 0;
+}
+
+// A reply on one line, as JSON writes it.
+static void print_reply(const char *when, struct str text, int tokens, const char *finish) {
+    json_t *holder = json_object();
+    json_put_bytes(holder, "text", text);
+    struct buf line = {0};
+    json_compact(holder, &line);
+    printf("%s: %d tokens, %s: %s\n", when, tokens, finish, line.p);
+    buf_free(&line);
+    json_decref(holder);
+}
+
+static void show(const struct record_outcome *o, const struct provider_completion *c) {
+    print_reply("recorded", o->reply, o->tokens, o->finish);
+    print_reply("now", c->text, c->tokens, provider_finish_name(c->finish));
+    size_t same = 0;
+    while (same < o->id_count && same < c->ids.count && o->ids[same] == c->ids.ids[same]) same++;
+    if (is_same(o, c))
+        printf("the replies are the same\n");
+    else if (o->ids != NULL && c->ids.ids != NULL)
+        printf("the replies differ from token %zu on\n", same);
+    else
+        printf("the replies differ\n");
+}
+
+static int repeat(const char *folder, const char *key, const struct run_options *options,
+                  struct arena *a, bool *same, struct err *e) {
+    struct record *r;
+    struct experiment *x = NULL;
+    TRY(record_open(folder, a, &r, e));
+    int64_t trial = record_find(r, key);
+    int result = 0;
+    if (trial < 0)
+        result = ERR_SET(e, ERR_USAGE, "%s: the plan has no trial with the key %s", folder, key);
+    else if (r->outcomes[trial] == NULL || r->outcomes[trial]->status != STATUS_OK)
+        result = ERR_SET(e, ERR_RECORD, "%s: the trial %s has no recorded reply", folder, key);
+    else if (r->resolved == NULL)
+        result = ERR_SET(e, ERR_RECORD, "%s/resolved.json: is missing", folder);
+    if (result == 0)
+        result = experiment_from_json(r->resolved, path_join(a, folder, "experiment.yaml"),
+                                      run_origin(r, a), a, &x, e);
+    struct provider_completion c;
+    if (result == 0) result = compute(x, r, &r->trials[trial], options, a, &c, e);
+    if (result == 0) {
+        *same = is_same(r->outcomes[trial], &c);
+        show(r->outcomes[trial], &c);
+    }
+    if (x != NULL) experiment_close(x);
+    record_close(r);
+    return result;
+}
+
+int cli_repeat(int argc, char **argv) {
+    const char *words[2];
+    int64_t threads = 0;
+    int count;
+    bool helped, same = false;
+    const struct cli_option options[] = {
+        {.name = "--threads",
+         .value = "N",
+         .number = &threads,
+         .help = "threads for the engine; 0: all that the machine has"},
+    };
+    struct err e = {0};
+    if (cli_parse(argc, argv, options, 1, words, 2, 2, &count, &helped, &e) != 0)
+        return cli_fail(argv[0], &e);
+    if (helped) return EXIT_DONE;
+    if (threads < 0 || threads > 4096) {
+        ERR_SET(&e, ERR_USAGE, "--threads %lld is not between 0 and 4096", (long long)threads);
+        return cli_fail(argv[0], &e);
+    }
+    struct run_options run = {.threads = (int)threads};
+    struct arena *a = arena_create("repeat");
+    int result = repeat(words[0], words[1], &run, a, &same, &e);
+    arena_destroy(a);
+    if (result != 0) return cli_fail(argv[0], &e);
+    return same ? EXIT_DONE : EXIT_ERROR;
+}

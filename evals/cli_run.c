@@ -1,0 +1,136 @@
+// lacuna run: runs an experiment or resumes its run, then reports.
+#include "evals/cli.h"
+#include "evals/run.h"
+
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+struct settings {
+    struct run_options run;
+    struct experiment_overrides overrides;
+    const char *experiment;
+};
+
+// The first Ctrl-C ends the run cleanly, the second one at once.
+static void on_signal(int number) {
+    (void)number;
+    run_interrupt();
+}
+
+static void handle_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static void print_word(FILE *out, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=,:@%+";
+    if (word[0] != '\0' && strspn(word, plain) == strlen(word)) {
+        fprintf(out, " %s", word);
+        return;
+    }
+    fputs(" '", out);
+    for (const char *p = word; *p != '\0'; p++)
+        if (*p == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*p, out);
+    fputc('\'', out);
+}
+
+static void say_how_to_resume(int argc, char **argv, const struct run_result *r) {
+    fprintf(stderr, "lacuna: interrupted after %lld of %lld trials; resume with\n  lacuna",
+            (long long)r->done, (long long)r->planned);
+    for (int i = 0; i < argc; i++) print_word(stderr, argv[i]);
+    fputc('\n', stderr);
+}
+
+static int run_and_report(int argc, char **argv, const struct settings *s, struct arena *a,
+                          int *exit_code, struct err *e) {
+    struct experiment *x = NULL;
+    struct run_result r;
+    TRY(experiment_load(s->experiment, &s->overrides, a, &x, e));
+    for (int i = 0; i < x->warning_count; i++) log_warn("%s", x->warnings[i]);
+    handle_signals();
+    int result = run_experiment(x, &s->run, a, &r, e);
+    experiment_close(x);
+    TRY(result);
+    if (r.interrupted) {
+        say_how_to_resume(argc, argv, &r);
+        *exit_code = EXIT_ERROR;
+        return 0;
+    }
+    if (r.was_complete) log_info("%s: is complete; nothing was run again", r.folder);
+    struct buf terminal = {0};
+    result = run_report(r.folder, a, exit_code, &terminal, e);
+    if (result == 0) printf(STR_FMT "%s/report.html\n", STR_ARG(buf_str(&terminal)), r.folder);
+    buf_free(&terminal);
+    return result;
+}
+
+static int check_settings(const struct settings *s, int64_t threads, int64_t memory,
+                          struct err *e) {
+    if (threads < 0 || threads > 4096)
+        FAIL(e, ERR_USAGE, "--threads %lld is not between 0 and 4096", (long long)threads);
+    if (memory < 0) FAIL(e, ERR_USAGE, "--memory %lld is below 0", (long long)memory);
+    if (s->overrides.limit == 0 || s->overrides.limit < -1)
+        FAIL(e, ERR_USAGE, "--limit %lld: at least one trial", (long long)s->overrides.limit);
+    return 0;
+}
+
+int cli_run(int argc, char **argv) {
+    struct settings s = {.run.runs_folder = "runs", .overrides.limit = -1};
+    struct cli_list set = {.count = 0};
+    int64_t threads = 0, memory = 0;
+    bool helped;
+    const struct cli_option options[] = {
+        {.name = "--output",
+         .short_name = "-o",
+         .value = "RUN",
+         .text = &s.run.folder,
+         .help = "the run's folder; runs/NAME-HASH otherwise"},
+        {.name = "--set",
+         .value = "KEY=VALUE",
+         .list = &set,
+         .help = "changes the experiment, e.g. generation.max_tokens=8"},
+        {.name = "--only",
+         .value = "FIELD=VALUE,...",
+         .text = &s.overrides.only,
+         .help = "only these trials, e.g. length=1024,depth=middle (a partial run)"},
+        {.name = "--limit",
+         .value = "N",
+         .number = &s.overrides.limit,
+         .help = "only the first N trials of the plan (a partial run)"},
+        {.name = "--threads",
+         .value = "N",
+         .number = &threads,
+         .help = "threads for the engine; 0: all that the machine has"},
+        {.name = "--memory",
+         .value = "BYTES",
+         .number = &memory,
+         .help = "bound on KV and scratch; 0: by the machine"},
+        {.name = "--retry-errors",
+         .flag = &s.run.retry_errors,
+         .help = "tries trials that ended in error again"},
+    };
+    int count, exit_code = EXIT_DONE;
+    struct err e = {0};
+    if (cli_parse(argc, argv, options, sizeof options / sizeof *options, &s.experiment, 1, 1,
+                  &count, &helped, &e) != 0)
+        return cli_fail(argv[0], &e);
+    if (helped) return EXIT_DONE;
+    s.overrides.set = set.items;
+    s.overrides.set_count = set.count;
+    int result = check_settings(&s, threads, memory, &e);
+    s.run.threads = (int)threads;
+    s.run.memory_bytes = (uint64_t)memory;
+    struct arena *a = arena_create("run");
+    if (result == 0) result = run_and_report(argc, argv, &s, a, &exit_code, &e);
+    arena_destroy(a);
+    return result == 0 ? exit_code : cli_fail(argv[0], &e);
+}

@@ -1,0 +1,109 @@
+#include "evals/judge.h"
+
+#include <string.h>
+
+// Variables of the constraint itself, then those of others under names that are still free: a
+// pattern may compare with another constraint's value.
+static int collect(const struct record_trial *t, const char *constraint, struct arena *a,
+                   struct variable **out) {
+    struct variable *vars = arena_array(a, (size_t)t->var_count, sizeof *vars);
+    int count = 0;
+    for (int own = 1; own >= 0; own--)
+        for (int i = 0; i < t->var_count; i++) {
+            const struct record_var *v = &t->vars[i];
+            if ((strcmp(v->constraint, constraint) == 0) != (own == 1)) continue;
+            bool taken = false;
+            for (int k = 0; k < count && !taken; k++) taken = strcmp(vars[k].name, v->name) == 0;
+            if (!taken) vars[count++] = (struct variable){v->name, v->value};
+        }
+    *out = vars;
+    return count;
+}
+
+int judge_reply(const struct experiment *x, struct check_set *patterns,
+                const struct record_trial *trial, const struct reply *reply, struct arena *a,
+                struct record_verdict **verdicts, int *count, struct err *e) {
+    *count = x->constraint_count;
+    *verdicts = arena_array(a, (size_t)x->constraint_count, sizeof **verdicts);
+    for (int i = 0; i < x->constraint_count; i++) {
+        const struct experiment_constraint *c = &x->constraints[i];
+        struct variable *vars;
+        const struct check *check;
+        int var_count = collect(trial, c->id, a, &vars);
+        TRY(check_prepare(patterns, c, vars, var_count, &check, e));
+        check_judge(check, reply, a, &(*verdicts)[i]);
+        (*verdicts)[i].constraint = c->id;
+    }
+    return 0;
+}
+
+// ---- again, from a record ----------------------------------------------------------------------
+
+static bool same_word(const char *a, const char *b) {
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool same_verdict(const struct record_verdict *a, const struct record_verdict *b) {
+    if (strcmp(a->constraint, b->constraint) != 0 || a->verdict != b->verdict) return false;
+    if (!same_word(a->reason, b->reason) || !same_word(a->by, b->by)) return false;
+    if (a->has_match != b->has_match || a->near_count != b->near_count) return false;
+    if (a->has_match && (a->match[0] != b->match[0] || a->match[1] != b->match[1])) return false;
+    for (int i = 0; i < a->near_count; i++)
+        if (!str_equal(a->near[i], b->near[i])) return false;
+    return true;
+}
+
+static void compare_verdicts(const struct record_outcome *o, const struct record_verdict *now,
+                             int count, struct buf *findings, bool *sound) {
+    if (o->verdict_count != count) {
+        buf_printf(findings, "%s: has %d verdicts; the experiment has %d constraints\n", o->key,
+                   o->verdict_count, count);
+        *sound = false;
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        const struct record_verdict *then = &o->verdicts[i];
+        if (same_verdict(then, &now[i])) continue;
+        buf_printf(
+            findings, "%s: %s: recorded as %s, scored again as %s%s%s\n", o->key, then->constraint,
+            verdict_name(then->verdict), verdict_name(now[i].verdict),
+            then->verdict == now[i].verdict ? " with another match, reason or near miss" : "",
+            strcmp(then->constraint, now[i].constraint) != 0 ? " of another constraint" : "");
+        *sound = false;
+    }
+}
+
+static void compare_hash(const struct record *r, const char *key, const char *hex,
+                         struct buf *findings, bool *sound) {
+    const char *said = json_string_value(json_object_get(r->identity, key));
+    if (said != NULL && strcmp(said, hex) == 0) return;
+    buf_printf(findings, "%s/resolved.json: its %s is %.12s...; identity.json says %.12s...\n",
+               r->folder, key, hex, said != NULL ? said : "nothing");
+    *sound = false;
+}
+
+int judge_again(const struct record *r, const struct experiment *x, struct buf *findings,
+                bool *sound, struct err *e) {
+    char hex[HASH_HEX_SIZE];
+    *sound = true;
+    experiment_checks_sha256(x, hex);
+    compare_hash(r, "checks_sha256", hex, findings, sound);
+    experiment_analysis_sha256(x, hex);
+    compare_hash(r, "analysis_sha256", hex, findings, sound);
+    struct check_set *patterns = check_set_open();
+    struct arena *a = arena_create("judge");
+    int result = 0;
+    for (int64_t i = 0; i < r->trial_count && result == 0; i++) {
+        const struct record_outcome *o = r->outcomes[i];
+        if (o == NULL || o->status != STATUS_OK) continue;
+        struct reply reply = {o->reply, {o->answer[0], o->answer[1]}, o->finish};
+        struct record_verdict *verdicts;
+        int count;
+        arena_reset(a);
+        result = judge_reply(x, patterns, &r->trials[i], &reply, a, &verdicts, &count, e);
+        if (result == 0) compare_verdicts(o, verdicts, count, findings, sound);
+    }
+    arena_destroy(a);
+    check_set_close(patterns);
+    return result;
+}

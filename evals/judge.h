@@ -1,0 +1,19 @@
+// The verdicts of one reply: every constraint's check, with the trial's variables filled in. The
+// run and every later scoring go through here, so that they cannot differ.
+#ifndef LACUNA_EVALS_JUDGE_H
+#define LACUNA_EVALS_JUDGE_H
+
+#include "evals/check.h"
+
+// `patterns` keeps what is compiled from trial to trial. Verdicts in the order of the experiment's
+// constraints, in the arena.
+int judge_reply(const struct experiment *x, struct check_set *patterns,
+                const struct record_trial *trial, const struct reply *reply, struct arena *a,
+                struct record_verdict **verdicts, int *count, struct err *e);
+
+// Scores every recorded reply again and compares: what differs from the recorded verdicts, and
+// hashes of the identity that the experiment no longer has, are appended to `findings`, one a line.
+int judge_again(const struct record *r, const struct experiment *x, struct buf *findings,
+                bool *sound, struct err *e);
+
+#endif

@@ -1,0 +1,410 @@
+#include "evals/run.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "evals/judge.h"
+#include "evals/plan.h"
+#include "evals/run_setup.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+// ---- interruption ------------------------------------------------------------------------------
+
+// A signal handler reaches nothing but what is global. `entered` keeps a provider from being closed
+// while a handler, perhaps on another thread, is still inside its cancel.
+static atomic_bool interrupted;
+static _Atomic(struct provider *) current;
+static atomic_int entered;
+
+void run_interrupt(void) {
+    atomic_store(&interrupted, true);
+    atomic_fetch_add(&entered, 1);
+    struct provider *p = atomic_load(&current);
+    if (p != NULL) p->ops->cancel(p);
+    atomic_fetch_sub(&entered, 1);
+}
+
+static void close_current(struct provider *p) {
+    atomic_store(&current, NULL);
+    while (atomic_load(&entered) > 0) sched_yield();
+    p->ops->close(p);
+}
+
+// ---- one run -----------------------------------------------------------------------------------
+
+struct run {
+    const struct experiment *x;
+    const struct run_options *options;
+    struct record_writer *writer;
+    struct record *record; // plan, prompts, and what was recorded before this session
+    struct check_set *patterns;
+    struct progress progress;
+    uint64_t tokens_done;
+    int64_t trials_done;
+    char host[256];
+};
+
+// Trials with equal ids and equal sampling stream: computed once, a line for each. They are
+// neighbours in plan order.
+struct group {
+    const int64_t *trials;
+    int64_t count;
+};
+
+static bool same_computation(const struct record_trial *a, const struct record_trial *b) {
+    bool ids = a->ids_sha256[0] != '\0' && b->ids_sha256[0] != '\0';
+    return strcmp(a->model, b->model) == 0 && strcmp(a->seed, b->seed) == 0 &&
+           a->reply_tokens_max == b->reply_tokens_max &&
+           (ids ? strcmp(a->ids_sha256, b->ids_sha256) == 0
+                : strcmp(a->prompt_sha256, b->prompt_sha256) == 0);
+}
+
+static uint64_t trial_work(const struct record_trial *t) {
+    uint32_t shared = t->shared_tokens < t->prompt_tokens ? t->shared_tokens : t->prompt_tokens;
+    return (uint64_t)(t->prompt_tokens - shared) + (uint64_t)t->reply_tokens_max;
+}
+
+// ---- outcomes ----------------------------------------------------------------------------------
+
+static json_t *per_second(int64_t tokens, double ms) {
+    return ms > 0 && tokens > 0 ? json_integer((json_int_t)((double)tokens * 1000.0 / ms))
+                                : json_null();
+}
+
+static json_t *make_timing(struct run *r, const struct record_trial *t,
+                           const struct provider_completion *c, const struct record_trial *same) {
+    char now[32];
+    clock_iso(now);
+    json_t *o = json_object();
+    json_put(o, "trial", json_integer(t->trial));
+    json_put(o, "key", json_text_c(t->key));
+    json_put(o, "time", json_text_c(now));
+    json_put(o, "host", json_text_c(r->host));
+    if (same != NULL) { // nothing was computed for it
+        json_put(o, "same_as", json_text_c(same->key));
+        return o;
+    }
+    int64_t prefilled = (int64_t)t->prompt_tokens - c->shared_tokens;
+    json_put(o, "wall_us", json_integer((json_int_t)(c->wall_ms * 1000.0)));
+    json_put(o, "cpu_us", json_integer((json_int_t)(c->cpu_ms * 1000.0)));
+    json_put(o, "shared_tokens", json_integer(c->shared_tokens));
+    json_put(o, "prefill_tokens_per_second", per_second(prefilled, c->prefill_ms));
+    json_put(o, "decode_tokens_per_second", per_second(c->tokens, c->decode_ms));
+    return o;
+}
+
+static int record_one(struct run *r, const struct record_trial *t, struct record_outcome *o,
+                      const json_t *timing, struct arena *a, struct err *e) {
+    o->trial = t->trial;
+    o->key = t->key;
+    if (o->status == STATUS_OK) {
+        struct reply reply = {o->reply, {o->answer[0], o->answer[1]}, o->finish};
+        TRY(judge_reply(r->x, r->patterns, t, &reply, a, &o->verdicts, &o->verdict_count, e));
+    }
+    TRY(record_put_outcome(r->writer, o, timing, e));
+    r->tokens_done += trial_work(t);
+    progress_update(&r->progress, r->tokens_done, (uint64_t)++r->trials_done);
+    return 0;
+}
+
+// `c` has the facts of the computation (NULL: there are none); `like` is the recorded trial whose
+// reply is used again, if one is.
+static int record_group(struct run *r, const struct group *g, struct record_outcome *o,
+                        const struct provider_completion *c, const struct record_trial *like,
+                        struct arena *a, struct err *e) {
+    const struct record_trial *trials = r->record->trials, *first = &trials[g->trials[0]];
+    for (int64_t i = 0; i < g->count; i++) {
+        const struct record_trial *t = &trials[g->trials[i]];
+        const struct record_trial *same = like != NULL ? like : i > 0 ? first : NULL;
+        json_t *timing = c == NULL && like == NULL ? NULL : make_timing(r, t, c, same);
+        int result = record_one(r, t, o, timing, a, e);
+        json_decref(timing);
+        TRY(result);
+    }
+    return 0;
+}
+
+static const char *valid_text(struct arena *a, const char *text, const char *otherwise) {
+    return text != NULL && text[0] != '\0' ? arena_strdup(a, text) : otherwise;
+}
+
+static void outcome_of(const struct provider_completion *c, struct arena *a,
+                       struct record_outcome *o) {
+    *o = (struct record_outcome){0};
+    if (!c->ok) {
+        o->status = STATUS_ERROR;
+        o->reason_code = valid_text(a, c->reason_code, "provider");
+        o->reason_text = valid_text(a, c->reason_text, "the provider gave no reason");
+        return;
+    }
+    o->reply = c->text;
+    o->ids = c->ids.ids;
+    o->id_count = c->ids.count;
+    o->tokens = c->tokens;
+    o->finish = provider_finish_name(c->finish);
+    o->answer[1] = c->text.n;
+}
+
+// ---- offering ----------------------------------------------------------------------------------
+
+// What a provider refuses to take is an outcome of that trial, not the end of the run.
+static int record_refusal(struct run *r, const struct group *g, const struct err *why,
+                          struct err *e) {
+    struct arena *a = arena_create("trial");
+    struct record_outcome o = {
+        .status = STATUS_ERROR, .reason_code = "refused", .reason_text = why->text};
+    int result = record_group(r, g, &o, NULL, NULL, a, e);
+    arena_destroy(a);
+    return result;
+}
+
+// An equal trial that is recorded already lends its reply.
+static int reuse(struct run *r, const struct group *g, bool *reused, struct err *e) {
+    const struct record *record = r->record;
+    int64_t at = g->trials[0];
+    *reused = false;
+    while (at > 0 && same_computation(&record->trials[at - 1], &record->trials[g->trials[0]])) {
+        const struct record_outcome *known = record->outcomes[--at];
+        if (known == NULL || known->status != STATUS_OK) continue;
+        struct arena *a = arena_create("trial");
+        struct record_outcome o = *known;
+        int result = record_group(r, g, &o, NULL, &record->trials[at], a, e);
+        arena_destroy(a);
+        *reused = true;
+        return result;
+    }
+    return 0;
+}
+
+// ---- the loop ----------------------------------------------------------------------------------
+
+struct loop {
+    struct run *run;
+    struct provider *provider;
+    const struct group *groups;
+    int64_t group_count, next; // next: the first group not yet taken
+    int64_t in_flight;
+    struct arena *arena;    // of the offer
+    struct run_offer offer; // groups[next], when it is ready
+    bool ready;
+};
+
+// Offers groups in plan order for as long as the provider takes them.
+static int offer_groups(struct loop *l, struct err *e) {
+    struct run *r = l->run;
+    while (l->next < l->group_count && !atomic_load(&interrupted)) {
+        const struct group *g = &l->groups[l->next];
+        if (!l->ready) {
+            bool reused;
+            TRY(reuse(r, g, &reused, e));
+            l->next += reused ? 1 : 0;
+            if (reused) continue;
+            const struct record_trial *t = &r->record->trials[g->trials[0]];
+            arena_reset(l->arena);
+            TRY(run_offer_make(r->x, r->record, l->provider, t, l->next, l->arena, &l->offer, e));
+            l->ready = true;
+        }
+        bool accepted = false;
+        struct err why = {0};
+        if (l->provider->ops->submit(l->provider, &l->offer.request, &accepted, &why) != 0) {
+            TRY(record_refusal(r, g, &why, e));
+        } else if (accepted) {
+            l->in_flight++;
+        } else if (l->in_flight == 0 && !atomic_load(&interrupted)) {
+            FAIL(e, ERR_PROVIDER, "the provider takes no request though none is in flight");
+        } else {
+            return 0;
+        }
+        l->ready = false;
+        l->next++;
+    }
+    return 0;
+}
+
+static int take_completion(struct loop *l, struct arena *a, bool *any, struct err *e) {
+    struct provider_completion c;
+    TRY(l->provider->ops->next(l->provider, a, &c, any, e));
+    if (!*any || (!c.ok && atomic_load(&interrupted))) {
+        if (atomic_load(&interrupted)) *any = false;
+        if (!*any && !atomic_load(&interrupted))
+            FAIL(e, ERR_PROVIDER, "the provider lost %lld requests", (long long)l->in_flight);
+        return 0;
+    }
+    if (c.ticket < 0 || c.ticket >= l->next)
+        FAIL(e, ERR_PROVIDER, "the provider completed a request that it was not given (%lld)",
+             (long long)c.ticket);
+    l->in_flight--;
+    struct record_outcome o;
+    outcome_of(&c, a, &o);
+    return record_group(l->run, &l->groups[c.ticket], &o, &c, NULL, a, e);
+}
+
+static int run_groups(struct run *r, struct provider *p, const struct group *groups, int64_t count,
+                      struct err *e) {
+    struct loop l = {.run = r, .provider = p, .groups = groups, .group_count = count};
+    l.arena = arena_create("offer");
+    struct arena *a = arena_create("trial");
+    int result = offer_groups(&l, e);
+    bool any = true;
+    while (result == 0 && any && l.in_flight > 0) {
+        arena_reset(a);
+        result = take_completion(&l, a, &any, e);
+        if (result == 0 && any) result = offer_groups(&l, e);
+    }
+    arena_destroy(a);
+    arena_destroy(l.arena);
+    return result;
+}
+
+static int64_t make_groups(struct run *r, const int64_t *trials, int64_t count,
+                           struct group *groups) {
+    const struct record_trial *plan = r->record->trials;
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (n > 0 && same_computation(&plan[groups[n - 1].trials[0]], &plan[trials[i]]))
+            groups[n - 1].count++;
+        else
+            groups[n++] = (struct group){&trials[i], 1};
+    }
+    return n;
+}
+
+static int run_model(struct run *r, int model, const int64_t *trials, int64_t count,
+                     struct err *e) {
+    struct provider *p;
+    TRY(run_provider_open(r->x, model, r->options, false, &p, e));
+    atomic_store(&current, p);
+    struct arena *a = arena_create("model");
+    struct group *groups = arena_array(a, (size_t)count, sizeof *groups);
+    int64_t group_count = make_groups(r, trials, count, groups);
+    int result = run_groups(r, p, groups, group_count, e);
+    close_current(p);
+    arena_destroy(a);
+    return result;
+}
+
+// Models one after the other, as they stand in the plan.
+static int run_pass(struct run *r, bool errors, struct err *e) {
+    struct arena *a = arena_create("pass");
+    const struct experiment *x = r->x;
+    const struct record_trial *plan = r->record->trials;
+    int64_t *missing, count;
+    int result = record_missing(r->writer, errors, a, &missing, &count, e);
+    uint64_t work = 0;
+    for (int64_t i = 0; result == 0 && i < count; i++) work += trial_work(&plan[missing[i]]);
+    r->tokens_done = 0;
+    r->trials_done = 0;
+    progress_start(&r->progress, errors ? "again" : "run", work, (uint64_t)count);
+    for (int64_t at = 0; result == 0 && at < count && !atomic_load(&interrupted);) {
+        const char *id = plan[missing[at]].model;
+        int64_t end = at;
+        while (end < count && strcmp(plan[missing[end]].model, id) == 0) end++;
+        int model = 0;
+        while (model < x->model_count && strcmp(x->models[model].id, id) != 0) model++;
+        if (model == x->model_count)
+            result = ERR_SET(e, ERR_RECORD, "%s: the plan names the model %s, the experiment none",
+                             r->record->folder, id);
+        else
+            result = run_model(r, model, &missing[at], end - at, e);
+        at = end;
+    }
+    progress_finish(&r->progress);
+    arena_destroy(a);
+    return result;
+}
+
+// ---- from the experiment to the loop -----------------------------------------------------------
+
+struct setup {
+    struct provider **providers;
+    json_t *identity, *manifest;
+    char request_sha256[HASH_HEX_SIZE];
+    struct record_writer *writer;
+    enum record_state state;
+};
+
+static int make_plan(const struct experiment *x, struct setup *s, struct arena *a, struct err *e) {
+    struct plan plan;
+    char plan_sha256[HASH_HEX_SIZE];
+    TRY(plan_make(x, s->providers, s->writer, a, &plan, e));
+    for (int i = 0; i < plan.warning_count; i++) log_warn("%s", plan.warnings[i]);
+    TRY(record_plan_done(s->writer, plan_sha256, e));
+    json_decref(s->identity);
+    s->identity = run_identity(x, s->providers, s->request_sha256, plan_sha256);
+    return record_begin(s->writer, s->identity, s->manifest, e);
+}
+
+static int set_up(const struct experiment *x, const struct run_options *options, const char *folder,
+                  struct setup *s, struct arena *a, struct err *e) {
+    TRY(run_providers_open(x, options, a, &s->providers, e));
+    s->identity = run_identity(x, s->providers, s->request_sha256, NULL);
+    s->manifest = run_manifest(x, s->providers);
+    struct record_header header = {.folder = folder,
+                                   .experiment_yaml = x->source,
+                                   .resolved = x->resolved,
+                                   .identity = s->identity};
+    TRY(record_writer_open(&header, s->request_sha256, &s->writer, &s->state, e));
+    if (s->state == RECORD_NEW || s->state == RECORD_PLANNING) return make_plan(x, s, a, e);
+    if (s->state == RECORD_COMPLETE && !options->retry_errors) return 0;
+    return record_resume(s->writer, s->identity, s->manifest, e);
+}
+
+static int run_all(struct run *r, const char *folder, struct arena *a, struct run_result *out,
+                   struct err *e) {
+    TRY(record_open(folder, a, &r->record, e));
+    int result = run_pass(r, false, e);
+    if (result == 0 && r->options->retry_errors && !atomic_load(&interrupted))
+        result = run_pass(r, true, e);
+    out->planned = r->record->trial_count;
+    int64_t *missing, left;
+    if (record_missing(r->writer, false, a, &missing, &left, NULL) == 0)
+        out->done = out->planned - left;
+    record_close(r->record);
+    out->interrupted = result == 0 && atomic_load(&interrupted);
+    if (result == 0)
+        return record_note_session(r->writer, out->interrupted ? "interrupted" : "complete", NULL,
+                                   e);
+    // What went wrong counts, whether or not it can be noted.
+    record_note_session(r->writer, "error", e != NULL ? e->text : NULL, NULL);
+    return -1;
+}
+
+static int count_complete(const char *folder, struct arena *a, struct run_result *out,
+                          struct err *e) {
+    struct record *record;
+    TRY(record_open(folder, a, &record, e));
+    out->was_complete = true;
+    out->done = out->planned = record->trial_count;
+    record_close(record);
+    return 0;
+}
+
+int run_experiment(const struct experiment *x, const struct run_options *options, struct arena *a,
+                   struct run_result *out, struct err *e) {
+    *out = (struct run_result){0};
+    struct setup s = {0};
+    TRY(experiment_request_sha256(x, s.request_sha256, e));
+    out->folder = run_folder(x, options, s.request_sha256, a);
+    int result = set_up(x, options, out->folder, &s, a, e);
+    run_providers_close(x, s.providers); // the loop opens one at a time, with its weights
+    if (result == 0 && s.state == RECORD_COMPLETE && !options->retry_errors) {
+        result = count_complete(out->folder, a, out, e);
+    } else if (result == 0) {
+        struct run r = {.x = x, .options = options, .writer = s.writer};
+        if (gethostname(r.host, sizeof r.host - 1) != 0 || !utf8_valid(str_from(r.host)))
+            r.host[0] = '\0';
+        r.patterns = check_set_open();
+        result = run_all(&r, out->folder, a, out, e);
+        check_set_close(r.patterns);
+    }
+    record_writer_close(s.writer);
+    json_decref(s.identity);
+    json_decref(s.manifest);
+    atomic_store(&interrupted, false);
+    return result;
+}

@@ -1,0 +1,49 @@
+// From a record to its four reports. Reports read the record alone; the experiment comes from its
+// resolved.json.
+#include "evals/run.h"
+
+#include "engine/base/file.h"
+#include "evals/summarize.h"
+
+typedef int renderer(const struct record *r, const struct summary *s, struct buf *out,
+                     struct err *e);
+
+static int write_report(const struct record *r, const struct summary *s, const char *name,
+                        renderer *render, struct arena *a, struct err *e) {
+    struct buf text = {0};
+    int result = render(r, s, &text, e);
+    if (result == 0) result = file_write_atomic(path_join(a, r->folder, name), buf_str(&text), e);
+    buf_free(&text);
+    return result;
+}
+
+static int write_reports(const struct record *r, const struct summary *s, struct arena *a,
+                         struct err *e) {
+    TRY(write_report(r, s, "report.html", report_html, a, e));
+    TRY(write_report(r, s, "report.md", report_markdown, a, e));
+    TRY(write_report(r, s, "results.csv", report_csv, a, e));
+    return write_report(r, s, "junit.xml", report_junit, a, e);
+}
+
+int run_report(const char *folder, struct arena *a, int *exit_code, struct buf *terminal,
+               struct err *e) {
+    struct record *r;
+    struct experiment *x = NULL;
+    struct summary s;
+    TRY(record_open(folder, a, &r, e));
+    int result = 0;
+    if (r->resolved == NULL)
+        result = ERR_SET(e, ERR_RECORD, "%s/resolved.json: is missing", folder);
+    if (result == 0)
+        result = experiment_from_json(r->resolved, path_join(a, folder, "experiment.yaml"), folder,
+                                      a, &x, e);
+    if (result == 0) result = summarize(r, x, a, &s, e);
+    if (result == 0) result = write_reports(r, &s, a, e);
+    if (result == 0) {
+        *exit_code = summary_exit_code(&s);
+        report_terminal(&s, terminal);
+    }
+    if (x != NULL) experiment_close(x);
+    record_close(r);
+    return result;
+}

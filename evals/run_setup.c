@@ -1,0 +1,219 @@
+#include "evals/run_setup.h"
+
+#include "engine/base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- providers ---------------------------------------------------------------------------------
+
+int run_provider_open(const struct experiment *x, int model, const struct run_options *options,
+                      bool plan_only, struct provider **out, struct err *e) {
+    const struct experiment_model *m = &x->models[model];
+    struct provider_options o = {.id = m->id,
+                                 .path = m->path,
+                                 .fixture = m->fixture,
+                                 .backend = m->backend,
+                                 .numerics = m->numerics,
+                                 .weights = m->weights,
+                                 .chat_template = m->chat_template,
+                                 .pre_tokenizer = m->pre_tokenizer,
+                                 .context_tokens = m->context_tokens,
+                                 .beyond_trained = m->beyond_trained,
+                                 .threads = options->threads,
+                                 .memory_bytes = options->memory_bytes,
+                                 .plan_only = plan_only};
+    if (provider_open(&o, out, e) != 0) return err_prefix(e, "model %s", m->id);
+    return 0;
+}
+
+void run_providers_close(const struct experiment *x, struct provider **providers) {
+    for (int i = 0; providers != NULL && i < x->model_count; i++)
+        if (providers[i] != NULL) providers[i]->ops->close(providers[i]);
+}
+
+int run_providers_open(const struct experiment *x, const struct run_options *options,
+                       struct arena *a, struct provider ***out, struct err *e) {
+    struct provider **providers = arena_array(a, (size_t)x->model_count, sizeof(struct provider *));
+    for (int i = 0; i < x->model_count; i++) {
+        if (run_provider_open(x, i, options, true, &providers[i], e) == 0) continue;
+        providers[i] = NULL;
+        run_providers_close(x, providers);
+        return -1;
+    }
+    *out = providers;
+    return 0;
+}
+
+// ---- identity ----------------------------------------------------------------------------------
+
+// The shortest spelling that reads back as the same number: exact things are no JSON numbers.
+static json_t *number_text(double value) {
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    return json_text_c(text);
+}
+
+static json_t *identity_generation(const struct experiment_generation *g) {
+    json_t *o = json_object();
+    json_put(o, "max_tokens", json_integer(g->max_tokens));
+    json_put(o, "temperature", number_text(g->temperature));
+    json_put(o, "top_p", number_text(g->top_p));
+    json_put(o, "samples", json_integer(g->samples));
+    json_t *stop = json_array();
+    for (int i = 0; i < g->stop_count; i++) json_array_append_new(stop, json_text(g->stop[i]));
+    json_put(o, "stop", stop);
+    return o;
+}
+
+// One word when all models agree, else the models' words in file order.
+static json_t *identity_word(const struct experiment *x, struct provider *const *providers,
+                             const char *(*word)(const struct provider *p)) {
+    struct buf text = {0};
+    bool agree = true;
+    for (int i = 1; i < x->model_count; i++)
+        agree = agree && strcmp(word(providers[0]), word(providers[i])) == 0;
+    for (int i = 0; i < (agree ? 1 : x->model_count); i++)
+        buf_printf(&text, "%s%s", i == 0 ? "" : ",", word(providers[i]));
+    json_t *value = json_text(buf_str(&text));
+    buf_free(&text);
+    return value;
+}
+
+static const char *numerics_of(const struct provider *p) {
+    return p->what.numerics;
+}
+static const char *backend_of(const struct provider *p) {
+    return p->what.backend;
+}
+
+json_t *run_identity(const struct experiment *x, struct provider *const *providers,
+                     const char *request_sha256, const char *plan_sha256) {
+    char hex[HASH_HEX_SIZE];
+    json_t *o = json_object();
+    json_put(o, "format", json_integer(RECORD_FORMAT));
+    json_put(o, "experiment", json_text_c(x->name));
+    json_put(o, "request_sha256", json_text_c(request_sha256));
+    if (plan_sha256 != NULL) json_put(o, "plan_sha256", json_text_c(plan_sha256));
+    experiment_checks_sha256(x, hex);
+    json_put(o, "checks_sha256", json_text_c(hex));
+    experiment_analysis_sha256(x, hex);
+    json_put(o, "analysis_sha256", json_text_c(hex));
+    json_put(o, "generation", identity_generation(&x->generation));
+    json_put(o, "evidence", json_text_c(x->evidence));
+    json_put(o, "numerics", identity_word(x, providers, numerics_of));
+    json_put(o, "backend", identity_word(x, providers, backend_of));
+    json_t *models = json_array();
+    for (int i = 0; i < x->model_count; i++) json_array_append(models, providers[i]->what.identity);
+    json_put(o, "models", models);
+    json_put(o, "partial", json_boolean(x->only_count > 0 || x->limit >= 0));
+    return o;
+}
+
+// ---- manifest ----------------------------------------------------------------------------------
+
+static json_t *manifest_program(void) {
+    json_t *o = json_object();
+    json_put(o, "version", json_text_c(LACUNA_VERSION));
+    json_put(o, "commit", json_text_c(LACUNA_COMMIT));
+#ifdef __clang__
+    json_put(o, "compiler", json_text_c(__VERSION__));
+#else
+    json_put(o, "compiler", json_text_c("gcc " __VERSION__));
+#endif
+    return o;
+}
+
+static json_t *manifest_processor(void) {
+    char line[512], *name = NULL;
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f != NULL && name == NULL && fgets(line, sizeof line, f) != NULL)
+        if (strncmp(line, "model name", 10) == 0) name = strchr(line, ':');
+    if (f != NULL) fclose(f);
+    if (name == NULL) return json_null();
+    struct str text = str_trim(str_from(name + 1));
+    return utf8_valid(text) ? json_text(text) : json_null();
+}
+
+// "jansson 2.14,zstd 1.5.4": what the build found, by name.
+static json_t *manifest_libraries(void) {
+    json_t *o = json_object();
+    struct str list = str_from(LACUNA_LIBRARIES);
+    for (size_t at = 0; at < list.n;) {
+        size_t end = str_find(list, STR(","), at);
+        if (end == STR_NONE) end = list.n;
+        size_t space = str_find(list, STR(" "), at);
+        if (space < end) {
+            char name[64];
+            snprintf(name, sizeof name, STR_FMT, STR_ARG(str_slice(list, at, space)));
+            json_put(o, name, json_text(str_slice(list, space + 1, end)));
+        }
+        at = end + 1;
+    }
+    return o;
+}
+
+// The table of ops is one fact of the machine, not of a model.
+static void put_models(json_t *o, const struct experiment *x, struct provider *const *providers) {
+    json_t *models = json_array();
+    for (int i = 0; i < x->model_count; i++) {
+        json_t *model = json_copy(providers[i]->what.manifest);
+        json_object_del(model, "op_table");
+        json_array_append_new(models, model);
+    }
+    json_put(o, "models", models);
+}
+
+static json_t *find_fact(const struct experiment *x, struct provider *const *providers,
+                         const char *key) {
+    for (int i = 0; i < x->model_count; i++) {
+        json_t *value = json_object_get(providers[i]->what.manifest, key);
+        if (value != NULL) return json_incref(value);
+    }
+    return json_null();
+}
+
+// Where the paths of the experiment file start from, for `repeat` and `score`.
+static void put_path(json_t *o, const char *path) {
+    char *whole = realpath(path, NULL);
+    json_put_bytes(o, "experiment_path", str_from(whole != NULL ? whole : path));
+    free(whole);
+}
+
+json_t *run_manifest(const struct experiment *x, struct provider *const *providers) {
+    char hex[HASH_HEX_SIZE];
+    json_t *o = json_object();
+    json_put(o, "program", manifest_program());
+    json_put(o, "op_table", find_fact(x, providers, "op_table"));
+    json_put(o, "processor", manifest_processor());
+    json_put(o, "device", find_fact(x, providers, "device"));
+    json_put(o, "driver", find_fact(x, providers, "driver"));
+    json_put(o, "libraries", manifest_libraries());
+    put_path(o, x->path);
+    hash_bytes(x->source.p, x->source.n, hex);
+    json_put(o, "experiment_file_sha256", json_text_c(hex));
+    struct buf resolved = {0};
+    json_pretty(x->resolved, &resolved);
+    buf_add_char(&resolved, '\n'); // as the record writes it
+    hash_bytes(resolved.p, resolved.n, hex);
+    buf_free(&resolved);
+    json_put(o, "resolved_sha256", json_text_c(hex));
+    put_models(o, x, providers);
+    return o;
+}
+
+const char *run_origin(const struct record *r, struct arena *a) {
+    const char *path = json_string_value(json_object_get(r->manifest, "experiment_path"));
+    return path != NULL ? path_folder(a, path) : r->folder;
+}
+
+const char *run_folder(const struct experiment *x, const struct run_options *options,
+                       const char *request_sha256, struct arena *a) {
+    if (options->folder != NULL) return options->folder;
+    const char *name = arena_printf(a, "%s-%.12s", x->name, request_sha256);
+    return path_join(a, options->runs_folder, name);
+}

@@ -1,0 +1,40 @@
+// What a run needs before its loop: open providers, and the words of identity and manifest.
+#ifndef LACUNA_EVALS_RUN_SETUP_H
+#define LACUNA_EVALS_RUN_SETUP_H
+
+#include "engine/provider.h"
+#include "evals/run.h"
+
+// Opens the provider of a model; its strings are borrowed from the experiment.
+int run_provider_open(const struct experiment *x, int model, const struct run_options *options,
+                      bool plan_only, struct provider **out, struct err *e);
+// All models, for planning only. On failure none stays open.
+int run_providers_open(const struct experiment *x, const struct run_options *options,
+                       struct arena *a, struct provider ***out, struct err *e);
+void run_providers_close(const struct experiment *x, struct provider **providers);
+
+// identity.json (RECORD.md) of planning providers; without "plan_sha256" while that is NULL. The
+// caller owns the result.
+json_t *run_identity(const struct experiment *x, struct provider *const *providers,
+                     const char *request_sha256, const char *plan_sha256);
+// manifest.json: facts that the outcome does not depend on.
+json_t *run_manifest(const struct experiment *x, struct provider *const *providers);
+
+// "<runs folder>/<name>-<12 hex of the request>", or -o as given.
+const char *run_folder(const struct experiment *x, const struct run_options *options,
+                       const char *request_sha256, struct arena *a);
+
+// The folder that relative paths of the record's experiment start from.
+const char *run_origin(const struct record *r, struct arena *a);
+
+// A planned trial as a request: the stored prompt, byte for byte; nothing is generated again. With
+// exact ids they must be those of the plan (ERR_RECORD otherwise). Everything lives in the arena.
+struct run_offer {
+    struct provider_request request;
+    struct provider_generation generation;
+};
+int run_offer_make(const struct experiment *x, const struct record *r, struct provider *p,
+                   const struct record_trial *t, int64_t ticket, struct arena *a,
+                   struct run_offer *out, struct err *e);
+
+#endif

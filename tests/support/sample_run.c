@@ -1,0 +1,95 @@
+#include "tests/support/sample_run.h"
+
+#include "tests/support/support.h"
+
+#include "engine/base/file.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char text[] =
+    "lacuna: 1\n"
+    "name: sample\n"
+    "seed: 11\n"
+    "models:\n"
+    "  - {id: script, fixture: %s.json, context_tokens: 4096}\n"
+    "generation: {max_tokens: 40, temperature: 0, samples: 1}\n"
+    "prompt:\n"
+    "  messages:\n"
+    "    - {role: user, text: \"{{filler}}\\n\\nState the order number and the day.\"}\n"
+    "  filler: {kind: prose}\n"
+    "constraints:\n"
+    "  - {id: order, kind: state, text: \"The order number is {{code}}.\",\n"
+    "     vars: {code: {kind: digits, count: 5}}, value: \"{{code}}\"}\n"
+    "  - {id: day, kind: state, text: \"The pickup day is {{day}}.\", value: \"{{day}}\",\n"
+    "     vars: {day: {kind: choice, choices: [Monday, Tuesday, Friday]}}}\n"
+    "placements:\n"
+    "  - {id: order-moves, move: [order], depths: [start, middle, end], others: {day: 25%%}}\n"
+    "lengths: {tokens: [128, 192]}\n"
+    "repeats: %d\n"
+    "arms: [placed, absent, short]\n";
+
+static void write_text(struct arena *a, const char *folder, const char *name, const char *content) {
+    const char *path = path_join(a, folder, name);
+    FILE *f = fopen(path, "w");
+    if (f == NULL || fputs(content, f) < 0 || fclose(f) != 0) fail_msg("%s: not written", path);
+}
+
+const char *sample_experiment(struct arena *a, const char *folder, const char *name, int repeats,
+                              const char *rules_head, const char *rules) {
+    write_text(a, folder, arena_printf(a, "%s.yaml", name), arena_printf(a, text, name, repeats));
+    write_text(
+        a, folder, arena_printf(a, "%s.json", name),
+        arena_printf(a, "{\"lacuna_fixture\": 1, %s, \"rules\": [%s]}\n", rules_head, rules));
+    return arena_printf(a, "%s/%s.yaml", folder, name);
+}
+
+int sample_run_report(const char *experiment, const char *folder, bool retry_errors,
+                      struct run_result *result, struct err *e) {
+    struct arena *a = arena_create("run");
+    struct experiment *x;
+    struct run_options options = {
+        .folder = folder, .runs_folder = "runs", .threads = 1, .retry_errors = retry_errors};
+    struct buf terminal = {0};
+    int exit_code, failed = experiment_load(experiment, NULL, a, &x, e);
+    if (failed == 0) {
+        failed = run_experiment(x, &options, a, result, e);
+        result->folder = folder;
+        experiment_close(x);
+    }
+    if (failed == 0 && !result->interrupted)
+        failed = run_report(folder, a, &exit_code, &terminal, e);
+    buf_free(&terminal);
+    arena_destroy(a);
+    return failed;
+}
+
+int sample_run_child(const char *experiment, const char *folder) {
+    struct run_result result;
+    struct err e = {0};
+    if (sample_run_report(experiment, folder, false, &result, &e) == 0) return 0;
+    fprintf(stderr, "%s\n", e.text);
+    return 1;
+}
+
+void assert_equal_runs(const char *left, const char *right) {
+    static const char *const names[] = {"identity.json",      "plan.jsonl",      "trials.jsonl",
+                                        "inputs/index.jsonl", "inputs/pack.zst", "resolved.json",
+                                        "experiment.yaml",    "report.html",     "report.md",
+                                        "results.csv",        "junit.xml"};
+    struct arena *a = arena_create("test");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct str l, r;
+        struct err e = {0};
+        ASSERT_OK(file_read(path_join(a, left, names[i]), (size_t)1 << 30, a, &l, &e), e);
+        ASSERT_OK(file_read(path_join(a, right, names[i]), (size_t)1 << 30, a, &r, &e), e);
+        if (!str_equal(l, r)) fail_msg("%s: differs from that of %s", names[i], right);
+    }
+    char **names_left;
+    size_t count;
+    struct err e = {0};
+    ASSERT_OK(file_list(path_join(a, right, "pending"), a, &names_left, &count, &e), e);
+    assert_int_equal(count, 0);
+    arena_destroy(a);
+}
