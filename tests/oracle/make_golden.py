@@ -163,7 +163,7 @@ MODELS = {
     "heads-4-of-2-e16-bias": dict(kind="Q8_0", L=2, D=64, H=4, G=2, E=16, F=32, biases=True),
     "heads-3-of-1-e64": dict(kind="Q4_1", L=2, D=64, H=3, G=1, E=64, F=64),
     "heads-2-of-1-e64-wide": dict(kind="Q5_0", L=2, D=64, H=2, G=1, E=64, F=96, own_head=True),
-    "heads-6-of-2-e16-short": dict(kind="Q8_0", L=1, D=128, H=6, G=2, E=16, F=64),
+    "heads-6-of-2-e16-short": dict(kind="Q8_0", L=1, D=128, H=6, G=2, E=16, F=64, embedding=0.3),
     "rope-llama3": dict(kind="Q8_0", L=2, D=64, H=2, G=1, E=32, F=64, llama3=True, base=500000.0),
     "rope-linear": dict(kind="Q8_0", L=2, D=64, H=2, G=1, E=32, F=64, linear=4.0),
     "rope-partial": dict(kind="Q8_0", L=2, D=64, H=2, G=2, E=32, F=64, rotary=16),
