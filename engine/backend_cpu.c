@@ -21,12 +21,33 @@ struct backend_cpu {
     struct backend base;
     const struct cpu_ops *table;
     struct cpu_pool pool;
+    struct cpu_pool serial; // the same with one thread, for calls too small to share
     struct cpu_span *spans; // room for one per row
     uint32_t span_capacity;
 };
 
 static struct backend_cpu *cpu_of(struct backend *b) {
     return (struct backend_cpu *)b;
+}
+
+// Waking threads costs some microseconds, on a busy machine much more. The number of threads never
+// changes a bit, so small calls go without. `work` is in multiply-adds.
+static const struct cpu_pool *pool_for(const struct backend_cpu *c, uint64_t work) {
+    return work < 256 * 1024 ? &c->serial : &c->pool;
+}
+
+// Row ops: some 16 operations an element.
+static const struct cpu_pool *pool_for_rows(const struct backend_cpu *c, uint32_t R, uint32_t n) {
+    return pool_for(c, 16 * (uint64_t)R * n);
+}
+
+static const struct cpu_pool *pool_for_spans(const struct backend_cpu *c,
+                                             const struct backend_span *spans, uint32_t count,
+                                             const struct backend_attention *a) {
+    uint64_t keys = 0;
+    for (uint32_t i = 0; i < count; i++)
+        keys += (uint64_t)spans[i].rows * (spans[i].first_position + spans[i].rows);
+    return pool_for(c, 2 * keys * a->H * a->E);
 }
 
 static void cpu_close(struct backend *b) {
@@ -51,6 +72,8 @@ static int cpu_prepare(struct backend *b, const struct backend_limits *limits, s
     c->pool.slice_bytes = slice_bytes_of(c, limits);
     TRY(mem_alloc(c->pool.slice_bytes * (size_t)b->threads, "working memory of the CPU ops",
                   &c->pool.scratch, e));
+    c->serial = c->pool;
+    c->serial.threads = 1;
     c->span_capacity = limits->rows;
     c->spans = calloc(limits->rows, sizeof *c->spans);
     if (c->spans == NULL) mem_exhausted("spans", limits->rows * sizeof *c->spans);
@@ -235,28 +258,29 @@ static void cpu_gather(struct backend *b, const void *from, size_t row_bytes, co
 static void cpu_rmsnorm(struct backend *b, const float *x, uint32_t R, uint32_t D,
                         const float *weight, float epsilon, void *out, uint32_t ldout) {
     struct backend_cpu *c = cpu_of(b);
-    c->table->rmsnorm(&c->pool, x, R, D, weight, epsilon, out, ldout);
+    c->table->rmsnorm(pool_for_rows(c, R, D), x, R, D, weight, epsilon, out, ldout);
 }
 
 static void cpu_matmul(struct backend *b, const void *x, uint32_t ldx, uint32_t R,
                        const struct backend_matrix *w, const float *bias, bool add, float *y,
                        uint32_t ldy) {
     struct backend_cpu *c = cpu_of(b);
-    c->table->matmul(&c->pool, x, ldx, R, &w->w, bias, add, y, ldy);
+    c->table->matmul(pool_for(c, (uint64_t)R * w->w.N * w->w.K), x, ldx, R, &w->w, bias, add, y,
+                     ldy);
 }
 
 static void cpu_rope(struct backend *b, const float *x, uint32_t ldx, uint32_t R, uint32_t heads,
                      uint32_t E, uint32_t rotary, bool neighbours, const float *cos_sin, void *out,
                      uint32_t ldout) {
     struct backend_cpu *c = cpu_of(b);
-    c->table->rope(&c->pool, x, ldx, R, heads, E, rotary,
+    c->table->rope(pool_for_rows(c, R, heads * E), x, ldx, R, heads, E, rotary,
                    neighbours ? CPU_PAIR_NEIGHBOURS : CPU_PAIR_HALVES, cos_sin, out, ldout);
 }
 
 static void cpu_round(struct backend *b, const float *x, uint32_t ldx, uint32_t R, uint32_t n,
                       void *out, uint32_t ldout) {
     struct backend_cpu *c = cpu_of(b);
-    c->table->round(&c->pool, x, ldx, R, n, out, ldout);
+    c->table->round(pool_for_rows(c, R, n), x, ldx, R, n, out, ldout);
 }
 
 static const struct cpu_span *spans_of(struct backend_cpu *c, const struct backend_span *spans,
@@ -283,8 +307,10 @@ static int cpu_kv_append(struct backend *b, const struct backend_span *spans, ui
                          uint32_t ld, uint32_t *bad_row) {
     struct backend_cpu *c = cpu_of(b);
     struct cpu_attention attention = attention_of(a);
-    return c->table->kv_append(&c->pool, spans_of(c, spans, count), count, &attention, k, v, ld,
-                               bad_row);
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < count; i++) rows += spans[i].rows;
+    return c->table->kv_append(pool_for(c, rows * a->G * a->E * 32), spans_of(c, spans, count),
+                               count, &attention, k, v, ld, bad_row);
 }
 
 static int cpu_attend(struct backend *b, const struct backend_span *spans, uint32_t count,
@@ -292,15 +318,15 @@ static int cpu_attend(struct backend *b, const struct backend_span *spans, uint3
                       uint32_t ldout, uint32_t *bad_row) {
     struct backend_cpu *c = cpu_of(b);
     struct cpu_attention attention = attention_of(a);
-    return c->table->attention(&c->pool, spans_of(c, spans, count), count, &attention, q, ldq, out,
-                               ldout, bad_row);
+    return c->table->attention(pool_for_spans(c, spans, count, a), spans_of(c, spans, count), count,
+                               &attention, q, ldq, out, ldout, bad_row);
 }
 
 static void cpu_gate_op(struct backend *b, bool gelu, const float *gate_up, uint32_t ld, uint32_t R,
                         uint32_t F, void *out, uint32_t ldout) {
     struct backend_cpu *c = cpu_of(b);
-    c->table->gate(&c->pool, gelu ? CPU_GATE_GELU_TANH : CPU_GATE_SILU, gate_up, ld, R, F, out,
-                   ldout);
+    c->table->gate(pool_for_rows(c, R, F), gelu ? CPU_GATE_GELU_TANH : CPU_GATE_SILU, gate_up, ld,
+                   R, F, out, ldout);
 }
 
 static void cpu_argmax(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out) {
