@@ -215,7 +215,7 @@ static int next_step(const char **path, struct str *key, int *index) {
     if (*p == '[') {
         size_t digits = strspn(p + 1, "0123456789");
         if (digits == 0 || digits > 6 || p[1 + digits] != ']') return -1;
-        *index = atoi(p + 1);
+        *index = (int)strtol(p + 1, NULL, 10);
         p += digits + 2;
     } else {
         size_t n = strcspn(p, ".[");

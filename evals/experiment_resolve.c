@@ -5,6 +5,7 @@
 #include "engine/base/file.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TEXT_FILE_BYTES_MOST (16 << 20)
@@ -454,8 +455,8 @@ static void put_value(json_t *object, const struct field *f, json_t *value) {
         json_put(object, f->key, value);
         return;
     }
-    char key[80] = "";
-    strcat(strcpy(key, f->key), "_base64");
+    char key[80];
+    snprintf(key, sizeof key, "%s_base64", f->key);
     json_put(object, key, json_incref(json_object_get(value, "_base64")));
     json_decref(value);
 }

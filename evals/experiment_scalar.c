@@ -140,26 +140,24 @@ void scalar_decimal_text(int64_t value, int places, char out[32]) {
 }
 
 void scalar_share_text(int32_t ppm, char out[32]) {
-    scalar_decimal_text(ppm, 4, out);
-    strcat(out, "%");
+    char number[32];
+    scalar_decimal_text(ppm, 4, number);
+    snprintf(out, 32, "%s%%", number);
 }
 
 void place_text(struct place p, char out[24]) {
-    switch (p.anchor) {
-    case PLACE_IN_SYSTEM: strcpy(out, "in_system"); return;
-    case PLACE_BEFORE_FILLER: strcpy(out, "before_filler"); return;
-    case PLACE_AFTER_FILLER: strcpy(out, "after_filler"); return;
-    case PLACE_AT_DEPTH: break;
-    }
-    if (p.depth == 0) {
-        strcpy(out, "start");
-    } else if (p.depth == DEPTH_MOST / 2) {
-        strcpy(out, "middle");
-    } else if (p.depth == DEPTH_MOST) {
-        strcpy(out, "end");
-    } else {
-        char number[32];
+    static const char *const anchors[] = {"", "in_system", "before_filler", "after_filler"};
+    char number[32];
+    const char *name = anchors[p.anchor];
+    if (p.anchor == PLACE_AT_DEPTH) {
         scalar_decimal_text(p.depth, 3, number);
-        snprintf(out, 24, "%s%%", number);
+        name = p.depth == 0                ? "start"
+               : p.depth == DEPTH_MOST / 2 ? "middle"
+               : p.depth == DEPTH_MOST     ? "end"
+                                           : NULL;
     }
+    if (name != NULL)
+        snprintf(out, 24, "%s", name);
+    else
+        snprintf(out, 24, "%.20s%%", number);
 }
