@@ -68,6 +68,7 @@ static void load_cases(struct load *l, json_t *resolved) {
     }
     l->columns = cases->columns;
     l->column_count = cases->column_count;
+    l->cases = cases->rows;
     l->case_count = cases->row_count;
     if (node_get(l->root, "repeats") == NULL)
         json_put(resolved, "repeats", json_integer(cases->row_count));
@@ -78,7 +79,7 @@ static int apply_selection(struct load *l, json_t *resolved,
     struct experiment *x = l->x;
     if (overrides == NULL) return 0;
     if (overrides->only != NULL) {
-        TRY(experiment_only(x, overrides->only, l->arena, &x->only, &x->only_count, e));
+        TRY(experiment_only(l, overrides->only, &x->only, &x->only_count, e));
         json_t *list = json_object_get(resolved, "only");
         for (int i = 0; i < x->only_count; i++) json_array_append_new(list, json_text(x->only[i]));
     }

@@ -124,8 +124,10 @@ enum only_field {
 static const char *const only_names[ONLY_FIELDS] = {"model", "arm",    "length", "placement",
                                                     "depth", "repeat", "sample", "case"};
 
-static int only_value(const struct experiment *x, enum only_field field, struct str value,
-                      struct arena *a, struct str *out, struct err *e) {
+static int only_value(const struct load *l, enum only_field field, struct str value,
+                      struct str *out, struct err *e) {
+    const struct experiment *x = l->x;
+    struct arena *a = l->arena;
     const char *text = str_to_c(a, value);
     const char *name = only_names[field];
     int64_t number;
@@ -150,8 +152,11 @@ static int only_value(const struct experiment *x, enum only_field field, struct 
         *out = str_from(arena_strdup(a, spelled));
         return 0;
     case ONLY_CASE:
-        if (x->cases_path != NULL && value.n > 0) return 0;
-        FAIL(e, ERR_CONFIG, "--only: case=%s: the experiment has no cases", text);
+        for (int i = 0; i < l->case_count && i < x->repeats; i++)
+            if (strcmp(l->cases[i].id, text) == 0) return 0;
+        FAIL(e, ERR_CONFIG, "--only: %s '%s'",
+             x->cases_path == NULL ? "the experiment has no cases, so no" : "there is no case",
+             text);
     case ONLY_LENGTH:
         if (scalar_integer(value, &number) == 0 && number > 0 && number <= INT32_MAX &&
             length_exists(x, (int)number))
@@ -171,8 +176,8 @@ static int by_text(const void *a, const void *b) {
     return order != 0 ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-static int only_item(const struct experiment *x, struct str item, struct arena *a, struct str *out,
-                     struct err *e) {
+static int only_item(const struct load *l, struct str item, struct str *out, struct err *e) {
+    struct arena *a = l->arena;
     size_t equals = str_find(item, STR("="), 0);
     if (equals == STR_NONE)
         FAIL(e, ERR_CONFIG,
@@ -182,8 +187,8 @@ static int only_item(const struct experiment *x, struct str item, struct arena *
     for (int f = 0; f < ONLY_FIELDS; f++) {
         if (strcmp(name, only_names[f]) != 0) continue;
         struct str value;
-        TRY(only_value(x, (enum only_field)f, str_trim(str_slice(item, equals + 1, item.n)), a,
-                       &value, e));
+        TRY(only_value(l, (enum only_field)f, str_trim(str_slice(item, equals + 1, item.n)), &value,
+                       e));
         *out = str_from(arena_printf(a, "%s=" STR_FMT, name, STR_ARG(value)));
         return 0;
     }
@@ -196,16 +201,16 @@ static int only_item(const struct experiment *x, struct str item, struct arena *
         near == NULL ? "" : "'?");
 }
 
-int experiment_only(const struct experiment *x, const char *text, struct arena *a,
-                    struct str **items, int *count, struct err *e) {
+int experiment_only(const struct load *l, const char *text, struct str **items, int *count,
+                    struct err *e) {
     struct str s = str_from(text);
     *count = 0;
-    *items = arena_array(a, str_count(s, STR(",")) + 1, sizeof **items);
+    *items = arena_array(l->arena, str_count(s, STR(",")) + 1, sizeof **items);
     for (size_t at = 0; at <= s.n;) {
         size_t comma = str_find(s, STR(","), at);
         if (comma == STR_NONE) comma = s.n;
         struct str item = str_trim(str_slice(s, at, comma));
-        TRY(only_item(x, item, a, &(*items)[*count], e));
+        TRY(only_item(l, item, &(*items)[*count], e));
         ++*count;
         at = comma + 1;
     }

@@ -117,14 +117,18 @@ static int see_reference(void *context, struct str name, struct err *e) {
     return -1;
 }
 
+// The message without the name that variables_each puts before it: the path says it better.
+static const char *without_where(const struct err *e) {
+    return strncmp(e->text, "text: ", 6) == 0 ? e->text + 6 : e->text;
+}
+
 static void check_references(struct references *r, struct str text, bool pattern,
                              const char *path) {
     struct load *l = r->l;
     struct err e = {0};
     if (text.p == NULL) return;
     if (variables_each(text, pattern, "text", see_reference, r, &e) == 0) return;
-    const char *message = strncmp(e.text, "text: ", 6) == 0 ? e.text + 6 : e.text;
-    WRONG(path, "%s", message);
+    WRONG(path, "%s", without_where(&e));
 }
 
 static void check_messages(struct load *l) {
@@ -143,6 +147,13 @@ static void check_messages(struct load *l) {
               r.fillers);
 }
 
+static int see_wrapper_name(void *context, struct str name, struct err *e) {
+    (void)context;
+    if (str_equal_c(name, "text") || str_equal_c(name, "n")) return 0;
+    FAIL(e, ERR_CONFIG, "{{" STR_FMT "}} is not defined; known here: {{text}}, {{n}}",
+         STR_ARG(name));
+}
+
 static void check_filler(struct load *l) {
     const struct experiment_filler *f = &l->x->filler;
     if (f->kind == FILLER_FILES && f->path_count == 0)
@@ -153,12 +164,18 @@ static void check_filler(struct load *l) {
         WRONG("prompt.filler.sentences", "only kind noise takes sentences");
     if (f->wrapper.n > 0 && f->kind != FILLER_FILES)
         WRONG("prompt.filler.wrapper", "only kind files takes a wrapper");
+    struct err e = {0};
     if (f->wrapper.n > 0 && str_count(f->wrapper, STR("{{text}}")) != 1)
         WRONG("prompt.filler.wrapper", "{{text}} must stand in it once, where the unit goes");
+    if (f->wrapper.n > 0 &&
+        variables_each(f->wrapper, false, "text", see_wrapper_name, NULL, &e) != 0)
+        WRONG("prompt.filler.wrapper", "%s", without_where(&e));
 }
 
 static void check_variable(struct load *l, const struct experiment_variable *v, const char *path) {
     if (strcmp(v->name, "filler") == 0) WRONG(path, "the name 'filler' is taken");
+    if (strncmp(v->name, "re:", 3) == 0)
+        WRONG(path, "a leading 're:' has a meaning of its own in patterns");
     if (v->kind == VARIABLE_CHOICE) {
         if (v->choice_count == 0) WRONG(path, "a choice needs choices: [...]");
         if (v->count != 0) WRONG(AT("%s.count", path), "a choice takes no count");

@@ -33,6 +33,8 @@ enum field_shape {
 #define FIELD_DEPTH 16u   // FIELD_PLACE: depths only
 #define FIELD_ANCHOR 32u  // FIELD_PLACE: anchors only
 #define FIELD_NAME_MOST 64
+#define FIELD_OBJECTS_MOST 256 // items of a list of mappings
+#define FIELD_ITEMS_MOST 4096  // items of any other list
 
 struct field {
     const char *key; // NULL ends a table

@@ -12,6 +12,7 @@ struct load {
     struct experiment *x;
     const char **columns; // of the cases; NULL when they are not loaded
     int column_count;
+    const struct case_row *cases;
     int case_count;
 };
 
@@ -26,8 +27,8 @@ void experiment_build(struct load *l, const json_t *resolved);
 void experiment_check(struct load *l);
 void experiment_check_analysis(struct load *l); // primary and gates
 // "length=8000,depth=middle" into the list that resolved.json holds, in a fixed order.
-int experiment_only(const struct experiment *x, const char *text, struct arena *a,
-                    struct str **items, int *count, struct err *e);
+int experiment_only(const struct load *l, const char *text, struct str **items, int *count,
+                    struct err *e);
 
 int experiment_constraint_index(const struct experiment *x, const char *id); // -1: none
 int experiment_model_index(const struct experiment *x, const char *id);

@@ -31,6 +31,8 @@ struct node_entry *node_add(struct node *parent, struct arena *a) {
 
 static void add_diagnostic(struct diagnostics *d, struct mark mark, const char *path, bool warning,
                            const char *text) {
+    if (!warning) d->errors++;
+    if (d->count == DIAGNOSTICS_MOST) return;
     if (d->count == d->capacity) {
         int capacity = d->capacity == 0 ? 16 : d->capacity * 2;
         struct diagnostic *grown = arena_array(d->arena, (size_t)capacity, sizeof *grown);
@@ -39,13 +41,27 @@ static void add_diagnostic(struct diagnostics *d, struct mark mark, const char *
         d->capacity = capacity;
     }
     d->items[d->count++] = (struct diagnostic){mark, arena_strdup(d->arena, path), text, warning};
-    if (!warning) d->errors++;
 }
 
 static const char *format_text(struct arena *a, const char *format, va_list args) {
     char text[1024];
     vsnprintf(text, sizeof text, format, args);
-    return arena_strdup(a, text);
+    // Parts may come from any file and be cut anywhere: valid UTF-8 on one line goes out.
+    struct buf clean = {0};
+    for (size_t at = 0, n = strlen(text); at < n;) {
+        uint32_t code_point;
+        size_t length = utf8_decode((struct str){text, n}, at, &code_point);
+        if (code_point == 0xFFFD && length < 3)
+            buf_add_char(&clean, '?');
+        else if (code_point < 0x20 || code_point == 0x7F)
+            buf_add_char(&clean, ' ');
+        else
+            buf_add(&clean, text + at, length);
+        at += length;
+    }
+    const char *copy = str_to_c(a, buf_str(&clean));
+    buf_free(&clean);
+    return copy;
 }
 
 void diagnose(struct diagnostics *d, struct mark mark, const char *path, const char *format, ...) {
@@ -147,7 +163,7 @@ int diagnostics_fail(struct diagnostics *d, struct err *e) {
 void diagnostics_warnings(struct diagnostics *d, const char ***lines, int *count) {
     sort_diagnostics(d);
     *count = 0;
-    *lines = arena_array(d->arena, (size_t)(d->count - d->errors) + 1, sizeof **lines);
+    *lines = arena_array(d->arena, (size_t)d->count + 1, sizeof **lines);
     struct buf line = {0};
     for (int i = 0; i < d->count; i++) {
         if (!d->items[i].warning) continue;

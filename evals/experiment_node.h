@@ -57,6 +57,7 @@ struct diagnostic {
     const char *text;
     bool warning;
 };
+#define DIAGNOSTICS_MOST 500 // what is beyond is counted only
 struct diagnostics {
     struct arena *arena;
     const char *file;

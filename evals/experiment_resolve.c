@@ -312,6 +312,11 @@ static json_t *resolve_list(struct resolve *r, const struct field *f, const stru
     if (n->count < f->items_least)
         diagnose(r->d, n->mark, path, "expected at least %d item%s, found an empty list",
                  f->items_least, f->items_least == 1 ? "" : "s");
+    const int most = f->type == FIELD_OBJECT ? FIELD_OBJECTS_MOST : FIELD_ITEMS_MOST;
+    if (n->count > most) {
+        diagnose(r->d, n->mark, path, "expected at most %d items, found %d", most, n->count);
+        return NULL;
+    }
     json_t *list = json_array();
     for (int i = 0; i < n->count; i++) {
         json_t *item =

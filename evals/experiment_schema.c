@@ -104,6 +104,8 @@ static json_t *field_schema(const struct field *f) {
         o = json_object();
         put_c(o, "type", "array");
         json_put(o, "items", one);
+        json_put(o, "maxItems",
+                 json_integer(f->type == FIELD_OBJECT ? FIELD_OBJECTS_MOST : FIELD_ITEMS_MOST));
         if (f->items_least > 0) json_put(o, "minItems", json_integer(f->items_least));
     } else if (f->shape == SHAPE_MAP) {
         json_t *names = json_object();

@@ -207,6 +207,12 @@ static void columns_are_variables(void **state) {
     ASSERT_OK(load_with_cases(csv, "repeats: 20", "repeats: 1", &x, &e), e);
     assert_int_equal(x->repeats, 1);
     experiment_close(x);
+    const char *path = path_join(arena, test_folder(), "x.yaml");
+    struct experiment_overrides o = {.only = "case=A", .limit = -1};
+    ASSERT_OK(experiment_load(path, &o, arena, &x, &e), e);
+    experiment_close(x);
+    o.only = "case=B"; // a row beyond the repeats
+    ASSERT_FAILS(experiment_load(path, &o, arena, &x, &e), e, ERR_CONFIG, "there is no case 'B'");
     ASSERT_FAILS(load_with_cases(csv, "repeats: 20", "repeats: 3", &x, &e), e, ERR_CONFIG,
                  "repeats: 3 repeats, but the cases have 2 rows");
     ASSERT_FAILS(load_with_cases("id,code\nA,1\n", "repeats: 20", "repeats: 1", &x, &e), e,

@@ -138,133 +138,132 @@ static void numbers_are_read_exactly(void **state) {
 }
 
 // What is wrong in one place: the line, the path and what is said. The line number is the sample's.
+static const struct {
+    const char *from, *to, *expected;
+} misfits[] = {
+    {"id: smollm2", "id: a/b", "x.yaml:5:10: models[0].id: expected a name"},
+    {"context_tokens: 8192", "weights: auto",
+     "x.yaml:5:5: models[0].context_tokens: is missing: expected a whole number"},
+    {"path: m.gguf, ", "", "models[0].path: is missing: a model needs a path (or a fixture)"},
+    {"path: m.gguf", "path: m.gguf, fixture: f.json", "models[0].fixture: path is given too"},
+    {"path: m.gguf", "endpoint: {url: x}", "models[0].endpoint: served models: not available yet"},
+    {"path: m.gguf", "simulated: {}", "models[0].simulated: simulated subjects: not available yet"},
+    {"samples: 1", "samples: 3", "generation.samples: 3 samples at temperature 0"},
+    {"temperature: 0", "temperature: -1",
+     "6:43: generation.temperature: expected a decimal number"},
+    {"samples: 1", "top_p: 0", "generation.top_p: expected a decimal number from 0.000001 to 1"},
+    {"samples: 1", "stop: [\"\"]", "generation.stop[0]: an empty text"},
+    {"{{filler}}\\n", "", "8:3: prompt.messages: {{filler}} is missing"},
+    {"Write a", "{{filler}}", "prompt.messages: {{filler}} stands 2 times"},
+    {"Write a", "{{fuller}}",
+     "10:26: prompt.messages[1].text: {{fuller}} is not defined; did you "
+     "mean {{filler}}?"},
+    {"Write a", "{{code}}",
+     "prompt.messages[1].text: {{code}} is not defined; known here: {{filler}}"},
+    {"kind: prose", "kind: files", "prompt.filler.paths: is missing: kind files needs"},
+    {"kind: prose", "kind: chat", "prompt.filler.kind: 'chat': not available yet; use prose"},
+    {"kind: prose", "kind: prose, paths: [a]", "prompt.filler.paths: only kind files takes paths"},
+    {"kind: prose", "kind: files, paths: [a], wrapper: \"{{text}} {{m}}\"",
+     "prompt.filler.wrapper: {{m}} is not defined; known here: {{text}}, {{n}}"},
+    {"kind: prose", "kind: files, paths: [a], wrapper: \"<doc>\"",
+     "prompt.filler.wrapper: {{text}} must stand in it once"},
+    {"kind: prose", "kind: pros",
+     "expected prose, noise, files or pairs, found 'pros'; did you mean "
+     "'prose'?"},
+    {"is {{code}}.", "is {{cod}}.",
+     "constraints[0].text: {{cod}} is not defined; did you mean "
+     "{{code}}?"},
+    {"'(?<!\\d)", "'{{re:kode}}(?<!\\d)", "constraints[0].violated: {{kode}} is not defined"},
+    {"Order {{code}}", "Order {{}}",
+     "constraints[0].examples.met[0]: '{{' at byte 6 is not followed by"},
+    {"id: day", "id: order", "constraints[1].id: 'order' is constraints[0] already"},
+    {"value: \"{{day}}\"", "answered: x", "constraints[1]: kind state needs value (or met)"},
+    {"met: '[A-Z][a-z]+'", "violated: x", "constraints[2]: kind format needs met"},
+    {"kind: format, text: \"Name a contact.\", met: ", "kind: forbid, text: a, answered: ",
+     "constraints[2]: kind forbid needs violated"},
+    {"kind: format, text: \"Name a contact.\", met: ", "kind: forbid, text: a, violated: ",
+     "constraints[2]: kind forbid needs answered"},
+    {"met: '[A-Z][a-z]+'", "met: a, value: b",
+     "constraints[2].value: only kind state takes a value"},
+    {"value: \"{{code}}\" ", "value: 01234",
+     "17:12: constraints[0].value: expected a text, but "
+     "'01234' reads as a number; write \"01234\" in quotes"},
+    {"value: \"{{code}}\" ", "value: 12345",
+     "constraints[0].value: expected a text, but '12345' reads"},
+    {"kind: digits, count: 5", "kind: digits", "constraints[0].vars.code: needs count"},
+    {"kind: digits, count: 5", "kind: choice, choices: [a, b, a]",
+     "constraints[0].vars.code.choices[2]: 'a' stands in the list twice"},
+    {"kind: digits, count: 5", "kind: digits, count: 5, choices: [a]",
+     "only kind choice takes choices"},
+    {"move: [order]", "move: [ordre]",
+     "placements[0].move[0]: there is no constraint 'ordre'; did you "
+     "mean 'order'?"},
+    {"move: [order]", "move: [order, day]", "placements[0].others.day: 'day' moves in this row"},
+    {"move: [order]", "move: [order, order]", "placements[0].move: 'order' stands in it twice"},
+    {"day: 25%, ", "", "25:6: placements[0].others: no place for 'day'; every constraint must"},
+    {"middle, end]", "middle, 50%]", "placements[0].depths: middle stands in the row twice"},
+    {"depths: [start, middle, end],", "", "placements[0]: needs depths (or anchors)"},
+    {"depths: [start", "depths: [0.5",
+     "placements[0].depths[0]: '0.5' could be a fraction or a per cent"},
+    {"depths: [start", "depths: [strat",
+     "expected start, middle, end or a share of the filler such as "
+     "25%, found 'strat'; did you mean 'start'?"},
+    {"depths: [start", "depths: [in_system, start", "'in_system' belongs under anchors"},
+    {"depths: [start", "anchors: [middle], depths: [start", "'middle' belongs under depths"},
+    {"depths: [start", "depths: [101%", "placements[0].depths[0]: expected start"},
+    {"role: system", "role: user", NULL},
+    {"[512, 1024, 2048]", "[512, 2048, 1024]", "26:31: lengths.tokens[2]: 1024 follows 2048"},
+    {"[512, 1024, 2048]", "[512, 512]", "lengths.tokens[1]: 512 follows 512"},
+    {"[512, 1024, 2048]", "[]", "lengths.tokens: expected at least 1 item"},
+    {"[512, 1024, 2048]", "512",
+     "lengths.tokens: expected a list of which each item is a whole number, "
+     "found '512'"},
+    {"[placed, absent, short]", "[absent]", "arms: 'placed' is missing"},
+    {"repeats: 20", "repeats: 0", "27:10: repeats: expected a whole number from 1 to"},
+    {"repeats: 20\n", "", "repeats: is missing"},
+    {"metric: met_rate, of: order, at_least", "metric: regression, of: order, at_least",
+     "gates[0].metric: 'regression': comparing with a baseline is not available yet; use "
+     "met_rate"},
+    {"metric: met_rate, of: order, at_least: 0.6", "baseline: b.json, at_least: 0.6",
+     "gates[0].baseline: comparing with a baseline: not available yet"},
+    {"at_least: 0.6, ", "", "gates[0]: needs at_least or at_most"},
+    {"at_least: 0.6", "at_least: 60%, at_most: 50%", "gates[0]: at_least is above at_most"},
+    {"at_least: 0.6", "at_least: 60",
+     "gates[0].at_least: expected a share such as 2.5% (or 0.025)"},
+    {"{depth: middle}", "{depth: 10%}",
+     "gates[0].where.depth: no placement moves a constraint to 10%"},
+    {"{depth: middle}", "{length: 700}", "gates[0].where.length: 700 is none of lengths.tokens"},
+    {"{depth: middle}", "{model: gpt}", "gates[0].where.model: there is no model 'gpt'"},
+    {"{depth: middle}", "{arm: short, depth: middle}", "the arm 'short' has no placements"},
+    {"{depth: middle}", "{length: 512}", "gates[0].pool: what `where` fixes"},
+    {"middle_against_ends", "middle_against_end", "did you mean 'middle_against_ends'?"},
+    {"[start, middle, end]", "[middle, end]",
+     "primary.contrast: no placement moves order over all "
+     "depths that middle_against_ends compares"},
+    {"of: order, contrast", "of: day, contrast", "primary.contrast: no placement moves day"},
+    {"repeats: 20", "repeats: 20\nevidence: summary",
+     "evidence: 'summary': not available yet; use off"},
+    {"repeats: 20", "repeats: 20\nonly: [arm=short]", "only: unknown key"},
+    {"seed: 7", "seed: -7", "seed: expected a whole number from 0"},
+    {"lacuna: 1", "lacuna: 2", "1:9: lacuna: expected 1, found '2'"},
+};
+
 static void parts_that_do_not_fit_are_named(void **state) {
     (void)state;
-    static const struct {
-        const char *from, *to, *expected;
-    } cases[] = {
-        {"id: smollm2", "id: a/b", "x.yaml:5:10: models[0].id: expected a name"},
-        {"context_tokens: 8192", "weights: auto",
-         "x.yaml:5:5: models[0].context_tokens: is missing: expected a whole number"},
-        {"path: m.gguf, ", "", "models[0].path: is missing: a model needs a path (or a fixture)"},
-        {"path: m.gguf", "path: m.gguf, fixture: f.json", "models[0].fixture: path is given too"},
-        {"path: m.gguf", "endpoint: {url: x}",
-         "models[0].endpoint: served models: not available yet"},
-        {"path: m.gguf", "simulated: {}",
-         "models[0].simulated: simulated subjects: not available yet"},
-        {"samples: 1", "samples: 3", "generation.samples: 3 samples at temperature 0"},
-        {"temperature: 0", "temperature: -1",
-         "6:43: generation.temperature: expected a decimal number"},
-        {"samples: 1", "top_p: 0",
-         "generation.top_p: expected a decimal number from 0.000001 to 1"},
-        {"samples: 1", "stop: [\"\"]", "generation.stop[0]: an empty text"},
-        {"{{filler}}\\n", "", "8:3: prompt.messages: {{filler}} is missing"},
-        {"Write a", "{{filler}}", "prompt.messages: {{filler}} stands 2 times"},
-        {"Write a", "{{fuller}}",
-         "10:26: prompt.messages[1].text: {{fuller}} is not defined; did you "
-         "mean {{filler}}?"},
-        {"Write a", "{{code}}",
-         "prompt.messages[1].text: {{code}} is not defined; known here: {{filler}}"},
-        {"kind: prose", "kind: files", "prompt.filler.paths: is missing: kind files needs"},
-        {"kind: prose", "kind: chat", "prompt.filler.kind: 'chat': not available yet; use prose"},
-        {"kind: prose", "kind: prose, paths: [a]",
-         "prompt.filler.paths: only kind files takes paths"},
-        {"kind: prose", "kind: pros",
-         "expected prose, noise, files or pairs, found 'pros'; did you mean "
-         "'prose'?"},
-        {"is {{code}}.", "is {{cod}}.",
-         "constraints[0].text: {{cod}} is not defined; did you mean "
-         "{{code}}?"},
-        {"'(?<!\\d)", "'{{re:kode}}(?<!\\d)", "constraints[0].violated: {{kode}} is not defined"},
-        {"Order {{code}}", "Order {{}}",
-         "constraints[0].examples.met[0]: '{{' at byte 6 is not followed by"},
-        {"id: day", "id: order", "constraints[1].id: 'order' is constraints[0] already"},
-        {"value: \"{{day}}\"", "answered: x", "constraints[1]: kind state needs value (or met)"},
-        {"met: '[A-Z][a-z]+'", "violated: x", "constraints[2]: kind format needs met"},
-        {"kind: format, text: \"Name a contact.\", met: ", "kind: forbid, text: a, answered: ",
-         "constraints[2]: kind forbid needs violated"},
-        {"kind: format, text: \"Name a contact.\", met: ", "kind: forbid, text: a, violated: ",
-         "constraints[2]: kind forbid needs answered"},
-        {"met: '[A-Z][a-z]+'", "met: a, value: b",
-         "constraints[2].value: only kind state takes a value"},
-        {"value: \"{{code}}\" ", "value: 01234",
-         "17:12: constraints[0].value: expected a text, but "
-         "'01234' reads as a number; write \"01234\" in quotes"},
-        {"value: \"{{code}}\" ", "value: 12345",
-         "constraints[0].value: expected a text, but '12345' reads"},
-        {"kind: digits, count: 5", "kind: digits", "constraints[0].vars.code: needs count"},
-        {"kind: digits, count: 5", "kind: choice, choices: [a, b, a]",
-         "constraints[0].vars.code.choices[2]: 'a' stands in the list twice"},
-        {"kind: digits, count: 5", "kind: digits, count: 5, choices: [a]",
-         "only kind choice takes choices"},
-        {"move: [order]", "move: [ordre]",
-         "placements[0].move[0]: there is no constraint 'ordre'; did you "
-         "mean 'order'?"},
-        {"move: [order]", "move: [order, day]",
-         "placements[0].others.day: 'day' moves in this row"},
-        {"move: [order]", "move: [order, order]", "placements[0].move: 'order' stands in it twice"},
-        {"day: 25%, ", "", "25:6: placements[0].others: no place for 'day'; every constraint must"},
-        {"middle, end]", "middle, 50%]", "placements[0].depths: middle stands in the row twice"},
-        {"depths: [start, middle, end],", "", "placements[0]: needs depths (or anchors)"},
-        {"depths: [start", "depths: [0.5",
-         "placements[0].depths[0]: '0.5' could be a fraction or a per cent"},
-        {"depths: [start", "depths: [strat",
-         "expected start, middle, end or a share of the filler such as "
-         "25%, found 'strat'; did you mean 'start'?"},
-        {"depths: [start", "depths: [in_system, start", "'in_system' belongs under anchors"},
-        {"depths: [start", "anchors: [middle], depths: [start", "'middle' belongs under depths"},
-        {"depths: [start", "depths: [101%", "placements[0].depths[0]: expected start"},
-        {"role: system", "role: user", NULL},
-        {"[512, 1024, 2048]", "[512, 2048, 1024]", "26:31: lengths.tokens[2]: 1024 follows 2048"},
-        {"[512, 1024, 2048]", "[512, 512]", "lengths.tokens[1]: 512 follows 512"},
-        {"[512, 1024, 2048]", "[]", "lengths.tokens: expected at least 1 item"},
-        {"[512, 1024, 2048]", "512",
-         "lengths.tokens: expected a list of which each item is a whole number, "
-         "found '512'"},
-        {"[placed, absent, short]", "[absent]", "arms: 'placed' is missing"},
-        {"repeats: 20", "repeats: 0", "27:10: repeats: expected a whole number from 1 to"},
-        {"repeats: 20\n", "", "repeats: is missing"},
-        {"metric: met_rate, of: order, at_least", "metric: regression, of: order, at_least",
-         "gates[0].metric: 'regression': comparing with a baseline is not available yet; use "
-         "met_rate"},
-        {"metric: met_rate, of: order, at_least: 0.6", "baseline: b.json, at_least: 0.6",
-         "gates[0].baseline: comparing with a baseline: not available yet"},
-        {"at_least: 0.6, ", "", "gates[0]: needs at_least or at_most"},
-        {"at_least: 0.6", "at_least: 60%, at_most: 50%", "gates[0]: at_least is above at_most"},
-        {"at_least: 0.6", "at_least: 60",
-         "gates[0].at_least: expected a share such as 2.5% (or 0.025)"},
-        {"{depth: middle}", "{depth: 10%}",
-         "gates[0].where.depth: no placement moves a constraint to 10%"},
-        {"{depth: middle}", "{length: 700}",
-         "gates[0].where.length: 700 is none of lengths.tokens"},
-        {"{depth: middle}", "{model: gpt}", "gates[0].where.model: there is no model 'gpt'"},
-        {"{depth: middle}", "{arm: short, depth: middle}", "the arm 'short' has no placements"},
-        {"{depth: middle}", "{length: 512}", "gates[0].pool: what `where` fixes"},
-        {"middle_against_ends", "middle_against_end", "did you mean 'middle_against_ends'?"},
-        {"[start, middle, end]", "[middle, end]",
-         "primary.contrast: no placement moves order over all "
-         "depths that middle_against_ends compares"},
-        {"of: order, contrast", "of: day, contrast", "primary.contrast: no placement moves day"},
-        {"repeats: 20", "repeats: 20\nevidence: summary",
-         "evidence: 'summary': not available yet; use off"},
-        {"repeats: 20", "repeats: 20\nonly: [arm=short]", "only: unknown key"},
-        {"seed: 7", "seed: -7", "seed: expected a whole number from 0"},
-        {"lacuna: 1", "lacuna: 2", "1:9: lacuna: expected 1, found '2'"},
-    };
     int wrong = 0;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; i++) {
         struct err e = {0};
         struct experiment *x = NULL;
-        int result = load_text(edited(cases[i].from, cases[i].to), NULL, &x, &e);
-        if (cases[i].expected == NULL) {
+        int result = load_text(edited(misfits[i].from, misfits[i].to), NULL, &x, &e);
+        if (misfits[i].expected == NULL) {
             ASSERT_OK(result, e);
             experiment_close(x);
             continue;
         }
-        if (result == 0) fail_msg("'%s' loads", cases[i].to);
-        wrong += strstr(e.text, cases[i].expected) == NULL || e.code != ERR_CONFIG;
-        if (strstr(e.text, cases[i].expected) == NULL)
-            print_error("expected: %s\nfound:    %s\n", cases[i].expected, e.text);
+        if (result == 0) fail_msg("'%s' loads", misfits[i].to);
+        wrong += strstr(e.text, misfits[i].expected) == NULL || e.code != ERR_CONFIG;
+        if (strstr(e.text, misfits[i].expected) == NULL)
+            print_error("expected: %s\nfound:    %s\n", misfits[i].expected, e.text);
     }
     assert_int_equal(wrong, 0);
 }
@@ -355,7 +354,7 @@ static void wrong_overrides_are_named(void **state) {
         {NULL, "length=700", "--only: '700' is none of lengths.tokens"},
         {NULL, "repeat=20", "--only: expected repeat=0 to 19"},
         {NULL, "sample=1", "--only: expected sample=0 to 0"},
-        {NULL, "case=T", "the experiment has no cases"},
+        {NULL, "case=T", "--only: the experiment has no cases, so no 'T'"},
         {NULL, "model=x", "there is no model 'x'"},
         {NULL, "arm=shrot", "the experiment has no arm 'shrot'"},
         {NULL, "", "--only: expected FIELD=VALUE"},

@@ -289,6 +289,14 @@ static void bombs_are_refused_at_once(void **state) {
     struct buf keys = {0};
     for (int i = 0; i < 50000; i++) buf_printf(&keys, "k%d: 1\n", i);
     expect_error(buf_str(&keys), "x.yaml:1025:1: more than 1024 keys in one mapping");
+    buf_clear(&keys);
+    // Thousands of errors are counted, and cost little.
+    for (int i = 0; i < 4000; i++) buf_printf(&keys, "%s%d", i == 0 ? "" : ", ", 9000 - i);
+    struct str lengths = edited("512, 1024, 2048", keys.p);
+    expect_error(lengths, "lengths.tokens[1]: 8999 follows 9000");
+    expect_error(lengths, "more errors");
+    expect_error(str_from(arena_printf(arena, "models: [%s]", repeated("{},", 20000))),
+                 "models: expected at most 256 items, found 20000");
     buf_free(&keys);
 }
 
