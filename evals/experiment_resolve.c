@@ -402,28 +402,47 @@ static const char *elsewhere(struct resolve *r, const struct field *fields, stru
     return NULL;
 }
 
-static void unknown_key(struct resolve *r, const struct field *fields,
-                        const struct node_entry *entry, const char *path) {
+// The key of the table that an unknown one is probably meant to be, or NULL.
+static const char *meant_key(struct resolve *r, const struct field *fields, struct str key) {
     const char *names[64];
     size_t count = 0;
-    struct buf known = {0};
     for (const struct field *f = fields; f->key != NULL; f++) {
         if (f->type == FIELD_LATER || (f->flags & FIELD_STORED)) continue;
-        buf_printf(&known, "%s%s", count == 0 ? "" : ", ", f->key);
         assert(count < sizeof names / sizeof *names);
         names[count++] = f->key;
     }
+    return str_nearest(str_to_c(r->arena, key), names, count);
+}
+
+// A required key that is there under a wrong name is not missing as well.
+static bool is_mistyped(struct resolve *r, const struct field *fields, const struct node *map,
+                        const char *key) {
+    for (int i = 0; i < map->count; i++) {
+        if (field_named(fields, map->entries[i].key) != NULL) continue;
+        const char *meant = meant_key(r, fields, map->entries[i].key);
+        if (meant != NULL && strcmp(meant, key) == 0) return true;
+    }
+    return false;
+}
+
+static void unknown_key(struct resolve *r, const struct field *fields,
+                        const struct node_entry *entry, const char *path) {
     const size_t n = entry->key.n < 80 ? entry->key.n : 80;
-    const char *key = str_to_c(r->arena, str_slice(entry->key, 0, n));
-    const char *where = below(r, path, key), *near = str_nearest(key, names, count);
+    const char *where = below(r, path, str_to_c(r->arena, str_slice(entry->key, 0, n)));
+    const char *near = meant_key(r, fields, entry->key);
     const char *other = elsewhere(r, experiment_fields, entry->key, "");
-    if (near != NULL)
+    if (near != NULL) {
         diagnose(r->d, entry->key_mark, where, "unknown key; did you mean '%s'?", near);
-    else if (other != NULL)
+    } else if (other != NULL) {
         diagnose(r->d, entry->key_mark, where, "unknown key here; did you mean %s?", other);
-    else
+    } else {
+        struct buf known = {0};
+        for (const struct field *f = fields; f->key != NULL; f++)
+            if (f->type != FIELD_LATER && (f->flags & FIELD_STORED) == 0)
+                buf_printf(&known, "%s%s", known.n == 0 ? "" : ", ", f->key);
         diagnose(r->d, entry->key_mark, where, "unknown key; known here: %s", known.p);
-    buf_free(&known);
+        buf_free(&known);
+    }
 }
 
 // Reads the file that stands for the text of the field before.
@@ -466,8 +485,8 @@ static void put_value(json_t *object, const struct field *f, json_t *value) {
     json_decref(value);
 }
 
-static void resolve_entry(struct resolve *r, const struct field *f, const struct node *map,
-                          const char *path, json_t *object) {
+static void resolve_entry(struct resolve *r, const struct field *fields, const struct field *f,
+                          const struct node *map, const char *path, json_t *object) {
     const struct node *n = node_get(map, f->key);
     const char *where = below(r, path, f->key);
     if (n != NULL && (f->flags & FIELD_STORED) && !r->stored) n = NULL;
@@ -480,6 +499,7 @@ static void resolve_entry(struct resolve *r, const struct field *f, const struct
         if (value != NULL) put_value(object, f, value);
     } else if (f->flags & FIELD_REQUIRED) {
         if ((f->flags & FIELD_OR_FILE) && node_get(map, (f + 1)->key) != NULL) return;
+        if (is_mistyped(r, fields, map, f->key)) return;
         diagnose(r->d, map->mark, where, "is missing: expected %s (%s)",
                  f->shape == SHAPE_LIST ? "a list" : type_name(f), f->help);
     } else {
@@ -496,7 +516,8 @@ static json_t *resolve_object(struct resolve *r, const struct field *fields, con
         if (f == NULL || ((f->flags & FIELD_STORED) && !r->stored))
             unknown_key(r, fields, &n->entries[i], path);
     }
-    for (const struct field *f = fields; f->key != NULL; f++) resolve_entry(r, f, n, path, object);
+    for (const struct field *f = fields; f->key != NULL; f++)
+        resolve_entry(r, fields, f, n, path, object);
     return object;
 }
 
