@@ -25,6 +25,11 @@ const struct cli_verb cli_verbs[] = {
      "give (a length that cannot be hit, a check that the filler meets) is an error here and not\n"
      "after hours. Nothing is written and no weights are read.",
      cli_plan},
+    {"prompt", "EXPERIMENT|RUN KEY", "the exact prompt of a trial, with the constraints marked",
+     "KEY is model/arm/length/placement@depth/repeat/sample with '-' where a field does not apply,\n"
+     "as `lacuna plan --json` and plan.jsonl list them. The prompt of a run comes from its record,\n"
+     "byte for byte; that of an experiment is built with the model's tokenizer.",
+     cli_prompt},
     {"tokenize", "MODEL", "text to token ids and back, line by line",
      "Reads one JSON string a line from stdin and writes one JSON array of ids a line; with\n"
      "--decode it is the other way round. Bytes that are not UTF-8 are written as\n"

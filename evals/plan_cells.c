@@ -133,16 +133,6 @@ bool cell_selected(const struct experiment *x, const struct cell *c, const struc
 
 // ---- names ----
 
-// A case's id with what would be mistaken for the key's own signs written as %XX.
-static void add_case(struct buf *b, const char *id) {
-    for (const char *p = id; *p != '\0'; p++) {
-        if (*p == '/' || *p == '%' || (unsigned char)*p < ' ')
-            buf_printf(b, "%%%02X", (unsigned char)*p);
-        else
-            buf_add_char(b, *p);
-    }
-}
-
 const char *cell_key(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
                      int sample, struct arena *a) {
     struct buf b = {0};
@@ -159,7 +149,7 @@ const char *cell_key(const struct experiment *x, const struct cell *c, const str
         buf_add_c(&b, "-/");
     }
     if (d->case_id != NULL)
-        add_case(&b, d->case_id);
+        buf_add_c(&b, d->case_id);
     else
         buf_printf(&b, "%d", d->index);
     buf_printf(&b, "/%d", sample);

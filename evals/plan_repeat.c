@@ -248,7 +248,8 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
         .message_count = (size_t)x->message_count,
         .units = w->units[c->model],
         .closing = p->closing,
-        .closing_rng = repeat_stream(x, &w->d, "closing"),
+        // Not the repeat's: closing words alone must not make repeats look different.
+        .closing_rng = rng_open(x->seed, "experiment", "closing"),
         .spaced = filler_language_spaced(x->filler.language),
         .inserts = w->inserts,
         .length = c->length,
