@@ -65,6 +65,14 @@ const struct cli_verb cli_verbs[] = {
      "each outcome, synced, to the record. A run that was interrupted or killed goes on with the\n"
      "same command; a complete one is reported again and not repeated. Ctrl-C ends it cleanly.",
      cli_run},
+    {"try", "EXPERIMENT CONSTRAINT", "judge a reply given on stdin: verdict, match, why",
+     "Reads the reply from stdin (one line break at its end is left out) and judges it as a run\n"
+     "would, with the variables that a repeat draws or with those given.",
+     cli_try},
+    {"score", "RUN", "score again from the record",
+     "Judges the recorded replies again, with the recorded checks or with those of --experiment,\n"
+     "and writes the verdicts to RUN/scores-<12 hex>.jsonl. The ledger is never changed.",
+     cli_score},
     {"repeat", "RUN KEY", "run one trial again and compare",
      "Takes the prompt from the record. Exit code 1 when the reply is another one.", cli_repeat},
     {"report", "RUN", "write the reports again, from the record alone", NULL, cli_report},

@@ -47,16 +47,17 @@ bool reply_loops(struct str text) {
 }
 
 // Phrases that open a refusal. Kept narrow: "I can't find the order number" is an answer.
-#define OPENING                                                                                    \
-    "(?:(?:I[’']?m|I am|we[’']?re|we are)?\\s*(?:really |very |so |truly )?"                   \
-    "(?:sorry|apologi[sz]e|apologies|unfortunately|afraid)?(?: to say)?[,.:;]?\\s*"                \
-    "(?:but|however|that)?,?\\s*(?:as an AI[^.!?\\n]{0,60},)?\\s*)?"
-#define UNABLE                                                                                         \
-    "(?:I|we)(?: can[’']?t| cannot| can not| won[’']?t| will not| (?:am|are) (?:not able|unable) " \
-    "to"                                                                                               \
-    "|[’']m (?:not able|unable) to| must decline to| have to decline to)(?: be able to)? "
 static const char refusal[] =
-    "\\A[\\s*_#>\"'`-]*(?:" OPENING UNABLE
+    "\\A[\\s*_#>\"'`-]*(?:"
+    // "I'm really sorry, but as an AI, ..."
+    "(?:(?:I[’']?m|I am|we[’']?re|we are)?\\s*(?:really |very |so |truly )?"
+    "(?:sorry|apologi[sz]e|apologies|unfortunately|afraid)?(?: to say)?[,.:;]?\\s*"
+    "(?:but|however|that)?,?\\s*(?:as an AI[^.!?\\n]{0,60},)?\\s*)?"
+    // "... I cannot ..."
+    "(?:I|we)(?: can[’']?t| cannot| can not| won[’']?t| will not| must decline to"
+    "| have to decline to| (?:am|are) (?:not able|unable) to|[’']m (?:not able|unable) to)"
+    "(?: be able to)? "
+    // "... help with that."
     "(?:(?:help|assist|comply|answer|respond|engage|do that|do this|fulfil+)\\b"
     "|(?:provide|share|complete|write|generate|create|give|support|discuss)[^.!?\\n]{0,40}"
     "\\b(?:that|this|such|request)\\b)"

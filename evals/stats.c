@@ -189,8 +189,8 @@ void stats_holm(const double *p, int count, double *adjusted) {
 
 // ---- planning ----
 
-// By multiplication alone (equal on every processor), large and small factors in turn so that nothing
-// overflows; a product that underflows is a term that does not matter.
+// By multiplication alone (equal on every processor), large and small factors in turn so that
+// nothing overflows; a product that underflows is a term that does not matter.
 static double binomial(int n, int k, double p) {
     double term = 1;
     for (int grown = 0, shrunk = 0; grown < k || shrunk < n - k;) {
