@@ -13,6 +13,11 @@
 #include "kernels/cpu/tables.h"
 #include "kernels/cpu/unroll.h"
 
+// Eight pairs: half `p` of the panels, counted over all of them.
+static inline __m256i half_panel(const uint16_t *b, size_t panel_elements, int p) {
+    return _mm256_loadu_si256((const __m256i *)(b + (size_t)(p / 2) * panel_elements + p % 2 * 16));
+}
+
 // A register block of rows x panels (both constants after inlining) over the whole depth.
 BLOCK block(const float *a, size_t lda, int rows, const uint16_t *b, size_t panel_elements,
             int panels, uint32_t depth, float *c, size_t ldc) {
@@ -21,26 +26,19 @@ BLOCK block(const float *a, size_t lda, int rows, const uint16_t *b, size_t pane
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < halves; p++) acc[r][p] = _mm256_setzero_ps();
     }
-    for (uint32_t i = 0; i < depth; i += 2) {
+    for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end; b += 2 * CPU_PANEL, a += 2) {
         __m256 w[8];
-        UNROLL for (int p = 0; p < halves; p++) {
-            const uint16_t *from =
-                b + (size_t)(p / 2) * panel_elements + i * CPU_PANEL + p % 2 * 16;
-            w[p] = _mm256_and_ps(_mm256_loadu_ps((const float *)from),
-                                 _mm256_castsi256_ps(_mm256_set1_epi32((int)0xffff0000u)));
-        }
+        UNROLL for (int p = 0; p < halves; p++)
+            w[p] = _mm256_and_ps(_mm256_castsi256_ps(_mm256_set1_epi32((int)0xffff0000u)),
+                                 _mm256_castsi256_ps(half_panel(b, panel_elements, p)));
         UNROLL for (int r = 0; r < rows; r++) {
-            __m256 x = _mm256_broadcast_ss(a + (size_t)r * lda + i + 1);
+            __m256 x = _mm256_broadcast_ss(a + r * lda + 1);
             UNROLL for (int p = 0; p < halves; p++) acc[r][p] = _mm256_fmadd_ps(x, w[p], acc[r][p]);
         }
-        UNROLL for (int p = 0; p < halves; p++) {
-            const uint16_t *from =
-                b + (size_t)(p / 2) * panel_elements + i * CPU_PANEL + p % 2 * 16;
-            w[p] = _mm256_castsi256_ps(
-                _mm256_slli_epi32(_mm256_loadu_si256((const __m256i *)from), 16));
-        }
+        UNROLL for (int p = 0; p < halves; p++)
+            w[p] = _mm256_castsi256_ps(_mm256_slli_epi32(half_panel(b, panel_elements, p), 16));
         UNROLL for (int r = 0; r < rows; r++) {
-            __m256 x = _mm256_broadcast_ss(a + (size_t)r * lda + i);
+            __m256 x = _mm256_broadcast_ss(a + r * lda);
             UNROLL for (int p = 0; p < halves; p++) acc[r][p] = _mm256_fmadd_ps(x, w[p], acc[r][p]);
         }
     }
