@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-// Fastest last among those of one numerics; the first of each is the plain C table.
+// From the plain C table of each numerics to the newest instructions.
 static const struct cpu_ops *const tables[] = {
     &cpu_ops_c_f32,
 #if defined(__x86_64__)
@@ -53,14 +53,28 @@ static const char *table_refused(const struct cpu_ops *table) {
 
 const struct cpu_ops *cpu_ops_find(enum cpu_numerics numerics, const char *name, const char **why) {
     const char *reason = "there is no op table of this name for these numerics";
+    const struct cpu_ops *best = NULL;
+    double best_seconds = 0;
     for (int i = TABLES - 1; i >= 0; i--) {
-        if (tables[i]->numerics != numerics) continue;
-        if (name != NULL && strcmp(tables[i]->name, name) != 0) continue;
-        reason = table_refused(tables[i]);
-        if (reason == NULL) return tables[i];
+        const struct cpu_ops *table = tables[i];
+        bool plain_c = table == &cpu_ops_c || table == &cpu_ops_c_f32;
+        if (table->numerics != numerics) continue;
+        if (name != NULL && strcmp(table->name, name) != 0) continue;
+        if (best != NULL && plain_c) continue; // never the fastest
+        const char *refused = table_refused(table);
+        if (refused != NULL) {
+            reason = refused;
+            continue;
+        }
+        if (name != NULL || plain_c) return table;
+        double seconds = cpu_probe_seconds(table);
+        if (best == NULL || seconds < best_seconds) {
+            best = table;
+            best_seconds = seconds;
+        }
     }
-    if (why != NULL) *why = reason;
-    return NULL;
+    if (best == NULL && why != NULL) *why = reason;
+    return best;
 }
 
 // K needs G * E * 512 operands, V the same with E rounded up to whole panels; both get V's room.

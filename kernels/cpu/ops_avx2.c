@@ -28,15 +28,17 @@ BLOCK block(const float *a, size_t lda, int rows, const uint16_t *b, size_t pane
     }
     for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end; b += 2 * CPU_PANEL, a += 2) {
         __m256 w[8];
-        UNROLL for (int p = 0; p < halves; p++)
-            w[p] = _mm256_and_ps(_mm256_castsi256_ps(_mm256_set1_epi32((int)0xffff0000u)),
-                                 _mm256_castsi256_ps(half_panel(b, panel_elements, p)));
+        UNROLL for (int p = 0; p < panels; p++)
+            prefetch_panel(b + (size_t)p * panel_elements, panels);
+        UNROLL for (int p = 0; p < halves; p++) w[p] =
+            _mm256_and_ps(_mm256_castsi256_ps(_mm256_set1_epi32((int)0xffff0000u)),
+                          _mm256_castsi256_ps(half_panel(b, panel_elements, p)));
         UNROLL for (int r = 0; r < rows; r++) {
             __m256 x = _mm256_broadcast_ss(a + r * lda + 1);
             UNROLL for (int p = 0; p < halves; p++) acc[r][p] = _mm256_fmadd_ps(x, w[p], acc[r][p]);
         }
-        UNROLL for (int p = 0; p < halves; p++)
-            w[p] = _mm256_castsi256_ps(_mm256_slli_epi32(half_panel(b, panel_elements, p), 16));
+        UNROLL for (int p = 0; p < halves; p++) w[p] =
+            _mm256_castsi256_ps(_mm256_slli_epi32(half_panel(b, panel_elements, p), 16));
         UNROLL for (int r = 0; r < rows; r++) {
             __m256 x = _mm256_broadcast_ss(a + r * lda);
             UNROLL for (int p = 0; p < halves; p++) acc[r][p] = _mm256_fmadd_ps(x, w[p], acc[r][p]);

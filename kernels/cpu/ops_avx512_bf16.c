@@ -20,13 +20,15 @@ BLOCK block(const uint16_t *a, size_t lda, int rows, const uint16_t *b, size_t p
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < panels; p++) acc[r][p] = _mm512_setzero_ps();
     }
-    for (uint32_t i = 0; i < depth; i += 2) {
+    for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end; b += 2 * CPU_PANEL, a += 2) {
         __m512bh w[8];
-        UNROLL for (int p = 0; p < panels; p++) w[p] =
-            (__m512bh)_mm512_loadu_si512(b + (size_t)p * panel_elements + i * CPU_PANEL);
+        UNROLL for (int p = 0; p < panels; p++) {
+            prefetch_panel(b + (size_t)p * panel_elements, panels);
+            w[p] = (__m512bh)_mm512_loadu_si512(b + (size_t)p * panel_elements);
+        }
         UNROLL for (int r = 0; r < rows; r++) {
             int32_t pair;
-            memcpy(&pair, a + (size_t)r * lda + i, sizeof pair);
+            memcpy(&pair, a + r * lda, sizeof pair);
             __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
             UNROLL for (int p = 0; p < panels; p++) acc[r][p] =
                 _mm512_dpbf16_ps(acc[r][p], x, w[p]);

@@ -21,16 +21,16 @@ BLOCK block(const float *a, size_t lda, int rows, const uint16_t *b, size_t pane
         UNROLL for (int p = 0; p < panels; p++) acc[r][p] = _mm512_setzero_ps();
     }
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
-    for (uint32_t i = 0; i < depth; i += 2) {
+    for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end; b += 2 * CPU_PANEL, a += 2) {
         __m512 odd[8], even[8];
         UNROLL for (int p = 0; p < panels; p++) {
-            __m512i w = _mm512_loadu_si512(b + (size_t)p * panel_elements + i * CPU_PANEL);
+            prefetch_panel(b + (size_t)p * panel_elements, panels);
+            __m512i w = _mm512_loadu_si512(b + (size_t)p * panel_elements);
             odd[p] = _mm512_castsi512_ps(_mm512_and_si512(w, high));
             even[p] = _mm512_castsi512_ps(_mm512_slli_epi32(w, 16));
         }
         UNROLL for (int r = 0; r < rows; r++) {
-            const float *x = a + (size_t)r * lda + i;
-            __m512 x_odd = _mm512_set1_ps(x[1]), x_even = _mm512_set1_ps(x[0]);
+            __m512 x_odd = _mm512_set1_ps(a[r * lda + 1]), x_even = _mm512_set1_ps(a[r * lda]);
             UNROLL for (int p = 0; p < panels; p++) acc[r][p] =
                 _mm512_fmadd_ps(x_odd, odd[p], acc[r][p]);
             UNROLL for (int p = 0; p < panels; p++) acc[r][p] =

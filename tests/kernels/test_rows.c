@@ -199,9 +199,16 @@ static void test_find(void **state) {
     assert_string_equal(cpu_ops_find(CPU_F32, "c-f32", &why)->name, "c-f32");
     assert_null(cpu_ops_find(CPU_F32, "c", &why));
     assert_non_null(strstr(why, "no op table of this name"));
-    const struct cpu_ops *fastest = cpu_ops_find(CPU_BF16_1, NULL, &why), *last = NULL;
-    EACH_TABLE(ops) if (ops->numerics == CPU_BF16_1) last = ops;
-    assert_ptr_equal(fastest, last);
+    // Unnamed: one that this processor can run, and plain C only when there is nothing else.
+    int simd[2] = {0, 0};
+    EACH_TABLE(ops) if (ops->name[0] != 'c') simd[ops->numerics]++;
+    for (int n = CPU_BF16_1; n <= CPU_F32; n++) {
+        const struct cpu_ops *fastest = cpu_ops_find((enum cpu_numerics)n, NULL, &why);
+        assert_non_null(fastest);
+        assert_int_equal(fastest->numerics, n);
+        assert_int_equal(fastest->name[0] != 'c', simd[n] > 0);
+        assert_ptr_equal(cpu_ops_find((enum cpu_numerics)n, fastest->name, &why), fastest);
+    }
 }
 
 // An op may not leave FTZ and DAZ behind, nor be led astray by what it finds.
