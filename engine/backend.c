@@ -29,7 +29,7 @@ static int open_auto(const struct backend_options *options, struct backend **out
         (*out)->note = note;
         return 0;
     }
-    FAIL(e, ERR_PROVIDER, "backend auto: no backend is usable: %s", note);
+    FAIL(e, ERR_PROVIDER, "backend auto: no backend is usable: %s", note ? note : "");
 }
 
 int backend_open(const struct backend_options *options, struct backend **out, struct err *e) {
