@@ -117,8 +117,8 @@ static inline float operand_value(OPERAND x) {
 #endif
 }
 
-static inline uint8_t *pool_slice(const struct cpu_pool *pool) {
-    return (uint8_t *)pool->scratch + (size_t)omp_get_thread_num() * pool->slice_bytes;
+static inline uint8_t *pool_slice(const struct cpu_pool *pool, int thread) {
+    return (uint8_t *)pool->scratch + (size_t)thread * pool->slice_bytes;
 }
 
 // Threads for a call of this much work (multiply-adds or the like): waking one costs microseconds.

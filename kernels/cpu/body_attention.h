@@ -1,28 +1,9 @@
-// Attention over KV pages, and writing to them. Included by each table.
+// Attention over KV pages: blocks, rows, units. Included by each table, after body_kv.h.
 //
 // A unit of work is up to SHAPE_QUERY_ROWS rows (token, head) of one span that share a KV head. It
 // walks the absolute blocks of 512 keys from left to right; every row keeps its own M, l, O, so
 // what else is in the unit, the span or the call changes no bits.
 #include "kernels/cpu/body.h"
-
-#define KV_NUMERICS (BODY_F32 ? CPU_F32 : CPU_BF16_1)
-#define ATTENTION_LOG2_E 0x1.71547652b82fep+0
-
-struct attention_call {
-    const struct cpu_span *spans;
-    uint32_t count;
-    const struct cpu_attention *a;
-    const OPERAND *q;
-    uint32_t ldq;
-    OPERAND *out;
-    uint32_t ldout;
-    uint32_t group;            // query heads of one KV head
-    uint32_t Ep;               // E rounded up to whole panels
-    float score_scale;         // chain -> exponent of 2, or -> argument of tanh with a softcap
-    float cap_scale;           // tanh -> exponent of 2; 0 without a softcap
-    size_t k_head, v_elements; // operands of one head's K in a page; of a layer's K, before V
-    size_t v_head, v_panel;    // operands of one head's V, of one panel of it
-};
 
 // One thread's working memory, from its slice.
 struct attention_slice {
@@ -36,9 +17,10 @@ struct attention_slice {
 
 #define SCORE_STRIDE (CPU_PAGE * sizeof(float) / sizeof(ELEMENT)) // of a row of p, in elements
 
-static struct attention_slice attention_slice_of(const struct cpu_pool *pool, uint32_t E,
-                                                 uint32_t Ep) {
-    uint8_t *p = pool_slice(pool), *start = p;
+static struct attention_slice attention_slice_of(const struct attention_call *c,
+                                                 const struct cpu_pool *pool, int thread) {
+    uint8_t *start = pool_slice(pool, thread), *p = start;
+    uint32_t E = c->a->E, Ep = c->Ep;
     struct attention_slice s;
     s.s = (float *)p;
     p += SHAPE_QUERY_ROWS * CPU_PAGE * sizeof(float);
@@ -139,24 +121,24 @@ static inline void attention_values(const struct attention_call *c, const struct
     }
 }
 
-// Folds a block into M, l and O of one row.
-static inline void attention_fold(const struct attention_call *c, const struct attention_slice *s,
-                                  uint32_t r, bool first) {
-    float *o = s->o + (size_t)r * c->Ep;
-    const float *part = s->part + (size_t)r * c->Ep;
+// Folds a block of one row, row r of `from`, into M, l and O of row r of `to`.
+static inline void attention_fold(const struct attention_call *c, const struct attention_slice *to,
+                                  const struct attention_slice *from, uint32_t r, bool first) {
+    float *o = to->o + (size_t)r * c->Ep;
+    const float *part = from->part + (size_t)r * c->Ep;
     struct lanes zero = lanes_set(0.0f);
     if (first) {
-        s->M[r] = s->m_c[r];
-        s->l[r] = s->l_c[r];
+        to->M[r] = from->m_c[r];
+        to->l[r] = from->l_c[r];
         for (uint32_t e = 0; e < c->Ep; e += NUM_LANES)
             lanes_store(o + e, lanes_add(lanes_load(part + e), zero));
         return;
     }
-    float M = s->M[r] > s->m_c[r] ? s->M[r] : s->m_c[r];
-    float old = num_exp2(s->M[r] - M), new = num_exp2(s->m_c[r] - M);
-    float kept = s->l[r] * old, added = s->l_c[r] * new;
-    s->M[r] = M;
-    s->l[r] = kept + added;
+    float M = to->M[r] > from->m_c[r] ? to->M[r] : from->m_c[r];
+    float old = num_exp2(to->M[r] - M), new = num_exp2(from->m_c[r] - M);
+    float kept = to->l[r] * old, added = from->l_c[r] * new;
+    to->M[r] = M;
+    to->l[r] = kept + added;
     for (uint32_t e = 0; e < c->Ep; e += NUM_LANES) {
         struct lanes block = lanes_add(lanes_load(part + e), zero);
         lanes_store(o + e, lanes_add(lanes_mul(lanes_load(o + e), lanes_set(old)),
@@ -164,12 +146,24 @@ static inline void attention_fold(const struct attention_call *c, const struct a
     }
 }
 
-// One block of 512 keys for all rows of a unit. Returns the first row (of the unit) with a score
-// that is not finite, or `rows`.
+// Folds block `base` of all rows that see a key of it.
+static inline void attention_fold_rows(const struct attention_call *c,
+                                       const struct attention_slice *to,
+                                       const struct attention_slice *from, uint32_t rows,
+                                       uint32_t base) {
+    for (uint32_t r = 0; r < rows; r++) {
+        uint32_t start = from->first[r] > base ? from->first[r] : base;
+        if (start - base >= CPU_PAGE || start > from->position[r]) continue;
+        attention_fold(c, to, from, r, start == from->first[r]);
+    }
+}
+
+// m_c, l_c and O_c of one block of 512 keys for all rows of a unit. Returns the first row (of the
+// unit) with a score that is not finite, or `rows`.
 static inline uint32_t attention_block(const struct attention_call *c,
                                        const struct attention_slice *s, uint32_t rows, uint32_t g,
-                                       const uint8_t *page, uint32_t base, uint32_t first,
-                                       uint32_t last) {
+                                       const uint8_t *page, uint32_t base) {
+    uint32_t first = s->first[0], last = s->position[rows - 1];
     uint32_t lo = first > base ? first - base : 0;
     uint32_t hi = last - base < CPU_PAGE ? last - base + 1 : CPU_PAGE;
     uint32_t panel = lo / CPU_PANEL, panels = (hi + CPU_PANEL - 1) / CPU_PANEL - panel;
@@ -191,37 +185,39 @@ static inline uint32_t attention_block(const struct attention_call *c,
             bad = r;
     }
     attention_values(c, s, rows, v, lo, hi);
-    for (uint32_t r = 0; r < rows; r++) {
-        uint32_t start = s->first[r] > base ? s->first[r] : base;
-        if (start - base >= CPU_PAGE || start > s->position[r]) continue; // no visible key here
-        attention_fold(c, s, r, start == s->first[r]);
-    }
     return bad;
 }
 
-// Rows [row, row + rows) of (token, head in the group), token-major, of KV head g of a span.
-// Returns the row of the call whose score is not finite, or UINT32_MAX.
-ENV_WORK uint32_t attention_unit(const struct attention_call *c, const struct attention_slice *s,
-                                 const struct cpu_span *span, uint32_t g, uint32_t row,
-                                 uint32_t rows) {
+// Rows that attend together: [row, row + rows) of (token, head in the group), token-major, of KV
+// head g of a span.
+struct attention_unit {
+    const struct cpu_span *span;
+    uint32_t g, row, rows;
+};
+
+// Lays out the queries of a unit and which keys each of its rows sees.
+static inline void attention_enter(const struct attention_call *c, const struct attention_slice *s,
+                                   const struct attention_unit *u) {
     uint32_t E = c->a->E, window = c->a->window;
-    for (uint32_t r = 0; r < rows; r++) {
-        uint32_t token = (row + r) / c->group, head = g * c->group + (row + r) % c->group;
+    for (uint32_t r = 0; r < u->rows; r++) {
+        uint32_t token = (u->row + r) / c->group;
+        uint32_t head = u->g * c->group + (u->row + r) % c->group;
         element_copy(s->q + (size_t)r * E,
-                     c->q + (size_t)(span->first_row + token) * c->ldq + (size_t)head * E, E);
-        uint32_t position = span->first_position + token;
+                     c->q + (size_t)(u->span->first_row + token) * c->ldq + (size_t)head * E, E);
+        uint32_t position = u->span->first_position + token;
         s->position[r] = position;
         s->first[r] = window != 0 && position >= window ? position - window + 1 : 0;
     }
-    uint32_t first = s->first[0], last = s->position[rows - 1], bad = rows;
-    for (uint32_t block = first / CPU_PAGE; block <= last / CPU_PAGE; block++) {
-        uint32_t b =
-            attention_block(c, s, rows, g, span->pages[block], block * CPU_PAGE, first, last);
-        bad = b < bad ? b : bad;
-    }
-    for (uint32_t r = 0; r < rows; r++) {
-        uint32_t token = (row + r) / c->group, head = g * c->group + (row + r) % c->group;
-        OPERAND *out = c->out + (size_t)(span->first_row + token) * c->ldout + (size_t)head * E;
+}
+
+// O x (1 / l) of the rows of a unit, as operands.
+static inline void attention_leave(const struct attention_call *c, const struct attention_slice *s,
+                                   const struct attention_unit *u) {
+    uint32_t E = c->a->E;
+    for (uint32_t r = 0; r < u->rows; r++) {
+        uint32_t token = (u->row + r) / c->group;
+        uint32_t head = u->g * c->group + (u->row + r) % c->group;
+        OPERAND *out = c->out + (size_t)(u->span->first_row + token) * c->ldout + (size_t)head * E;
         struct lanes inverse = lanes_set(1.0f / s->l[r]);
         for (uint32_t e = 0; e < E; e += NUM_LANES) {
             struct lanes o = lanes_mul(lanes_load(s->o + (size_t)r * c->Ep + e), inverse);
@@ -231,7 +227,26 @@ ENV_WORK uint32_t attention_unit(const struct attention_call *c, const struct at
                 operand_store_n(out + e, o, E - e);
         }
     }
-    return bad < rows ? span->first_row + (row + bad) / c->group : UINT32_MAX;
+}
+
+// The row of the call that row `bad` of a unit belongs to; UINT32_MAX when it is none of its rows.
+static inline uint32_t attention_bad_row(const struct attention_call *c,
+                                         const struct attention_unit *u, uint32_t bad) {
+    return bad < u->rows ? u->span->first_row + (u->row + bad) / c->group : UINT32_MAX;
+}
+
+// A whole unit. Returns the row of the call whose score is not finite, or UINT32_MAX.
+ENV_WORK uint32_t attention_work(const struct attention_call *c, const struct attention_slice *s,
+                                 const struct attention_unit *u) {
+    attention_enter(c, s, u);
+    uint32_t first = s->first[0], last = s->position[u->rows - 1], bad = u->rows;
+    for (uint32_t block = first / CPU_PAGE; block <= last / CPU_PAGE; block++) {
+        uint32_t b = attention_block(c, s, u->rows, u->g, u->span->pages[block], block * CPU_PAGE);
+        bad = b < bad ? b : bad;
+        attention_fold_rows(c, s, s, u->rows, block * CPU_PAGE);
+    }
+    attention_leave(c, s, u);
+    return attention_bad_row(c, u, bad);
 }
 
 static inline uint32_t attention_units(const struct attention_call *c,
@@ -240,112 +255,32 @@ static inline uint32_t attention_units(const struct attention_call *c,
 }
 
 // Unit number `unit` of the call. Units of one KV head are neighbours, so its pages stay in cache.
-static uint32_t attention_run(const struct attention_call *c, const struct attention_slice *s,
-                              uint32_t unit) {
-    const struct cpu_span *span = c->spans;
-    for (uint32_t n; unit >= (n = attention_units(c, span)); span++) unit -= n;
-    uint32_t per_head = attention_units(c, span) / c->a->G, all = span->rows * c->group;
-    uint32_t row = unit % per_head * SHAPE_QUERY_ROWS;
-    uint32_t rows = all - row < SHAPE_QUERY_ROWS ? all - row : SHAPE_QUERY_ROWS;
-    unsigned saved = env_enter();
-    uint32_t bad = attention_unit(c, s, span, unit / per_head, row, rows);
-    env_leave(saved);
-    return bad;
+static struct attention_unit attention_unit_of(const struct attention_call *c, uint32_t unit) {
+    struct attention_unit u = {.span = c->spans};
+    for (uint32_t n; unit >= (n = attention_units(c, u.span)); u.span++) unit -= n;
+    uint32_t per_head = attention_units(c, u.span) / c->a->G, all = u.span->rows * c->group;
+    u.g = unit / per_head;
+    u.row = unit % per_head * SHAPE_QUERY_ROWS;
+    u.rows = all - u.row < SHAPE_QUERY_ROWS ? all - u.row : SHAPE_QUERY_ROWS;
+    return u;
 }
 
-static struct attention_call attention_call_of(const struct cpu_attention *a) {
-    struct attention_call c = {.a = a, .group = a->H / a->G};
-    c.Ep = shape_panels(a->E) * CPU_PANEL;
-    c.k_head = (size_t)CPU_PAGE * a->E;
-    c.v_head = (size_t)CPU_PAGE * c.Ep;
-    c.v_panel = (size_t)CPU_PAGE * CPU_PANEL;
-    c.v_elements = cpu_kv_bytes(KV_NUMERICS, a->G, a->E) / sizeof(OPERAND);
-    if (a->softcap != 0) {
-        c.score_scale = (float)(a->scale / a->softcap);
-        c.cap_scale = (float)(a->softcap * ATTENTION_LOG2_E);
-    } else {
-        c.score_scale = (float)(a->scale * ATTENTION_LOG2_E);
-    }
-    return c;
-}
-
-static int attention(const struct cpu_pool *pool, const struct cpu_span *spans, uint32_t count,
-                     const struct cpu_attention *a, const void *q, uint32_t ldq, void *out,
-                     uint32_t ldout, uint32_t *bad_row) {
-    assert(a->G > 0 && a->H % a->G == 0 && a->E % 2 == 0);
-    struct attention_call c = attention_call_of(a);
-    c.spans = spans;
-    c.count = count;
-    c.q = q;
-    c.ldq = ldq;
-    c.out = out;
-    c.ldout = ldout;
+// Units shared among threads as they come.
+static uint32_t attention_all(const struct attention_call *c, const struct cpu_pool *pool,
+                              int threads) {
     uint32_t units = 0, bad = UINT32_MAX;
-    uint64_t work = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        assert(spans[i].rows > 0);
-        units += attention_units(&c, &spans[i]);
-        work += (uint64_t)spans[i].rows * (spans[i].first_position + spans[i].rows) * a->H * a->E;
-    }
-    int threads = pool_threads(pool, work);
+    for (uint32_t i = 0; i < c->count; i++) units += attention_units(c, &c->spans[i]);
 #pragma omp parallel num_threads(threads) reduction(min : bad)
     {
-        struct attention_slice s = attention_slice_of(pool, a->E, c.Ep);
+        struct attention_slice s = attention_slice_of(c, pool, omp_get_thread_num());
+        unsigned saved = env_enter();
 #pragma omp for schedule(dynamic)
         for (uint32_t unit = 0; unit < units; unit++) {
-            uint32_t b = attention_run(&c, &s, unit);
+            struct attention_unit u = attention_unit_of(c, unit);
+            uint32_t b = attention_work(c, &s, &u);
             bad = b < bad ? b : bad;
         }
+        env_leave(saved);
     }
-    if (bad == UINT32_MAX) return 0;
-    *bad_row = bad;
-    return -1;
-}
-
-// One token's K and V of head g to their places. Returns false when a value is not finite.
-ENV_WORK bool kv_append_head(const struct attention_call *c, uint8_t *page, uint32_t slot,
-                             uint32_t g, const OPERAND *k, const OPERAND *v) {
-    OPERAND *layer = (OPERAND *)(page + c->a->page_offset);
-    OPERAND *k_panel = layer + g * c->k_head + (size_t)(slot / CPU_PANEL) * CPU_PANEL * c->a->E;
-    OPERAND *v_head = layer + c->v_elements + g * c->v_head;
-    uint32_t lane = slot % CPU_PANEL;
-    bool finite = true;
-    for (uint32_t e = 0; e < c->a->E; e++) {
-        finite &= operand_finite(k[e]) && operand_finite(v[e]);
-#if BODY_F32
-        k_panel[(size_t)e * CPU_PANEL + lane] = k[e];
-        v_head[e / CPU_PANEL * c->v_panel + (size_t)slot * CPU_PANEL + e % CPU_PANEL] = v[e];
-#else
-        k_panel[(size_t)(e / 2) * 2 * CPU_PANEL + 2 * lane + e % 2] = k[e];
-        v_head[e / CPU_PANEL * c->v_panel + (size_t)(slot / 2) * 2 * CPU_PANEL +
-               2 * (e % CPU_PANEL) + slot % 2] = v[e];
-#endif
-    }
-    return finite;
-}
-
-static int kv_append(const struct cpu_pool *pool, const struct cpu_span *spans, uint32_t count,
-                     const struct cpu_attention *a, const void *k, const void *v, uint32_t ld,
-                     uint32_t *bad_row) {
-    struct attention_call c = attention_call_of(a);
-    uint32_t bad = UINT32_MAX;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct cpu_span *span = &spans[i];
-        uint32_t items = span->rows * a->G; // head-major: threads write to different heads
-        int threads = pool_threads(pool, (uint64_t)items * a->E * 4);
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
-        for (uint32_t item = 0; item < items; item++) {
-            uint32_t g = item / span->rows, t = item % span->rows, row = span->first_row + t;
-            uint32_t position = span->first_position + t;
-            const OPERAND *k_row = (const OPERAND *)k + (size_t)row * ld + (size_t)g * a->E;
-            const OPERAND *v_row = (const OPERAND *)v + (size_t)row * ld + (size_t)g * a->E;
-            if (!kv_append_head(&c, span->pages[position / CPU_PAGE], position % CPU_PAGE, g, k_row,
-                                v_row) &&
-                row < bad)
-                bad = row;
-        }
-    }
-    if (bad == UINT32_MAX) return 0;
-    *bad_row = bad;
-    return -1;
+    return bad;
 }

@@ -47,7 +47,7 @@ struct matmul_slice {
 
 static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool, uint32_t K, uint32_t depth,
                                            bool stored) {
-    uint8_t *p = pool_slice(pool), *start = p;
+    uint8_t *start = pool_slice(pool, omp_get_thread_num()), *p = start;
     struct matmul_slice s;
     s.c = (float *)p;
     p += (size_t)TILE_ROWS * SHAPE_GROUP_PANELS * CPU_PANEL * sizeof(float);

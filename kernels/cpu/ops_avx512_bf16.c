@@ -5,11 +5,7 @@
 
 #include "kernels/cpu/lanes_avx512.h"
 #include "kernels/cpu/lanes.h"
-#include "kernels/cpu/body.h"
-#include "kernels/cpu/body_attention.h"
-#include "kernels/cpu/body_matmul.h"
-#include "kernels/cpu/body_rows.h"
-#include "kernels/cpu/body_table.h"
+#include "kernels/cpu/body_ops.h"
 #include "kernels/cpu/tables.h"
 #include "kernels/cpu/unroll.h"
 

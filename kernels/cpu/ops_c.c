@@ -5,11 +5,7 @@
 
 #include "kernels/cpu/lanes_c.h"
 #include "kernels/cpu/lanes.h"
-#include "kernels/cpu/body.h"
-#include "kernels/cpu/body_attention.h"
-#include "kernels/cpu/body_matmul.h"
-#include "kernels/cpu/body_rows.h"
-#include "kernels/cpu/body_table.h"
+#include "kernels/cpu/body_ops.h"
 #include "kernels/cpu/tables.h"
 
 static void tile(const float *a, size_t lda, uint32_t rows, const uint16_t *b,

@@ -149,24 +149,35 @@ ENV_WORK void reference_row(const struct sequence *s, bool pairs, uint32_t t, ui
     for (uint32_t e = 0; e < s->a.E; e++) out[e] = all.o[e] * inverse;
 }
 
-// Appends and attends to positions [from, to) of a sequence in one call on layer 1 of its pages.
-// Returns operands [to - from][H][E].
+// Writes K and V of positions [from, to) to layer 1 of the pages.
+static inline void sequence_append(const struct cpu_ops *ops, const struct cpu_pool *pool,
+                                   const struct sequence *s, struct pages *p, uint32_t from,
+                                   uint32_t to) {
+    struct cpu_attention a = s->a;
+    a.page_offset = p->layer_bytes;
+    uint32_t rows = to - from, nk = a.G * a.E, bad = 0;
+    struct cpu_span span = {.rows = rows, .first_position = from, .pages = p->page};
+    void *k = ops_operands(ops, s->k + (size_t)from * nk, rows, nk, nk);
+    void *v = ops_operands(ops, s->v + (size_t)from * nk, rows, nk, nk);
+    assert_int_equal(ops->kv_append(pool, &span, 1, &a, k, v, nk, &bad), 0);
+    free(k);
+    free(v);
+}
+
+// Appends and attends to positions [from, to) of a sequence in one call. Returns operands
+// [to - from][H][E].
 static inline void *sequence_step(const struct cpu_ops *ops, const struct cpu_pool *pool,
                                   const struct sequence *s, struct pages *p, uint32_t from,
                                   uint32_t to) {
     struct cpu_attention a = s->a;
     a.page_offset = p->layer_bytes;
-    uint32_t rows = to - from, nq = a.H * a.E, nk = a.G * a.E, bad = 0;
+    uint32_t rows = to - from, nq = a.H * a.E, bad = 0;
     struct cpu_span span = {.rows = rows, .first_position = from, .pages = p->page};
     void *q = ops_operands(ops, s->q + (size_t)from * nq, rows, nq, nq);
-    void *k = ops_operands(ops, s->k + (size_t)from * nk, rows, nk, nk);
-    void *v = ops_operands(ops, s->v + (size_t)from * nk, rows, nk, nk);
     void *out = ops_alloc((size_t)rows * nq * ops->operand_bytes);
-    assert_int_equal(ops->kv_append(pool, &span, 1, &a, k, v, nk, &bad), 0);
+    sequence_append(ops, pool, s, p, from, to);
     assert_int_equal(ops->attention(pool, &span, 1, &a, q, nq, out, nq, &bad), 0);
     free(q);
-    free(k);
-    free(v);
     return out;
 }
 

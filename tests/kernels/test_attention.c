@@ -153,6 +153,61 @@ static void test_same_bits_in_company(void **state) {
     }
 }
 
+// Few rows over many keys, as in decoding, with any number of threads: one token, a few tokens, two
+// sequences at once; all blocks in one go and in several waves; with and without a window.
+static void test_same_bits_when_blocks_are_shared_out(void **state) {
+    (void)state;
+    struct rng r = rng_open(47, "attention", "decode");
+    const struct {
+        struct cpu_attention a;
+        uint32_t rows;
+    } cases[] = {
+        {shape(6, 2, 64, 0, 0), 1}, {shape(3, 1, 32, 0, 0), 8}, {shape(4, 1, 64, 1700, 0), 3}};
+    enum { LENGTH = 5700 };
+    EACH_TABLE(ops) {
+        struct cpu_pool one = ops_pool(1);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            struct cpu_attention a = cases[i].a;
+            uint32_t from = LENGTH - cases[i].rows, width = a.H * a.E, bad;
+            struct sequence s = sequence_make(ops, &r, a, LENGTH, 1.0f);
+            struct pages p = pages_make(ops, &a, LENGTH);
+            sequence_append(ops, &one, &s, &p, 0, from);
+            char *alone = sequence_step(ops, &one, &s, &p, from, LENGTH);
+            assert_rows(ops, &s, alone, from, LENGTH, 2, "alone");
+            size_t bytes = (size_t)cases[i].rows * width * ops->operand_bytes;
+            a.page_offset = p.layer_bytes;
+            // the same rows twice, as two sequences with the same pages
+            float *twice = ops_alloc(2 * (size_t)cases[i].rows * width * sizeof *twice);
+            for (uint32_t copy = 0; copy < 2; copy++)
+                memcpy(twice + copy * cases[i].rows * width, s.q + (size_t)from * width,
+                       cases[i].rows * width * sizeof *twice);
+            void *q = ops_operands(ops, twice, 2 * cases[i].rows, width, width);
+            free(twice);
+            for (int threads = 2; threads <= 8; threads += threads == 3 ? 5 : 1) {
+                struct cpu_pool pool = ops_pool(threads);
+                char *out = ops_alloc(2 * bytes);
+                struct cpu_span spans[2] = {{0, cases[i].rows, from, p.page},
+                                            {cases[i].rows, cases[i].rows, from, p.page}};
+                for (uint32_t count = 1; count <= 2; count++) {
+                    memset(out, 0, 2 * bytes);
+                    assert_int_equal(
+                        ops->attention(&pool, spans, count, &a, q, width, out, width, &bad), 0);
+                    for (uint32_t copy = 0; copy < count; copy++)
+                        ops_assert_same(alone, out + copy * bytes, bytes, "%s case %zu, %d threads",
+                                        ops->name, i, threads);
+                }
+                free(out);
+                free(pool.scratch);
+            }
+            free(q);
+            free(alone);
+            sequence_free(&s);
+            pages_free(&p);
+        }
+        free(one.scratch);
+    }
+}
+
 // Proof that a comparison with the numerics can fail.
 static void test_notices_planted_faults(void **state) {
     (void)state;
@@ -364,6 +419,7 @@ int main(void) {
         cmocka_unit_test(test_equals_the_numerics),
         cmocka_unit_test(test_same_bits_for_any_chunks),
         cmocka_unit_test(test_same_bits_in_company),
+        cmocka_unit_test(test_same_bits_when_blocks_are_shared_out),
         cmocka_unit_test(test_notices_planted_faults),
         cmocka_unit_test(test_agrees_with_double_precision),
         cmocka_unit_test(test_published_examples),
