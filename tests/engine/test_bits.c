@@ -83,7 +83,8 @@ static void test_every_model_and_table(void **state) {
     // Beyond two attention blocks.
     static int32_t many[1100];
     probe_ids(17, 320, many, 1100);
-    const char *path = probe_model("bits", &(struct tiny_model_options){.seed = 9});
+    const char *path = probe_model(
+        "bits", &(struct tiny_model_options){.seed = 9, .L = 1, .D = 32, .H = 2, .F = 64});
     compare(golden, "tiny-1100", path, many, 1100, &findings);
     assert_int_equal(findings, 0); // each was printed: numerics, model, table, its hash
     json_decref(golden);
