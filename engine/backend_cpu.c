@@ -153,13 +153,17 @@ static size_t part_row_bytes(const struct backend_part *p, uint32_t K) {
     return (size_t)(K / f->block) * f->block_bytes;
 }
 
+static int loaders(const struct backend_cpu *c, const struct backend_part *p, uint32_t K) {
+    return (uint64_t)p->rows * K < 256 * 1024 ? 1 : c->base.threads;
+}
+
 // Fills one part's rows, which begin at output `first`. Rows are independent, so the order in which
 // threads take them does not matter. Returns false when a value is not finite.
 static bool pack_part(const struct backend_cpu *c, const struct backend_part *p, uint32_t K,
                       uint32_t first, float *rows, void *panels) {
     size_t row_bytes = part_row_bytes(p, K);
     int bad = 0;
-#pragma omp parallel for num_threads(c->base.threads) schedule(static) reduction(| : bad)
+#pragma omp parallel for num_threads(loaders(c, p, K)) schedule(static) reduction(| : bad)
     for (uint32_t n = 0; n < p->rows; n++) {
         float *row = rows + (size_t)omp_get_thread_num() * K;
         tensor_dequantize(p->type, (const uint8_t *)p->data + n * row_bytes, K, row);
@@ -172,7 +176,7 @@ static bool check_part(const struct backend_cpu *c, const struct backend_part *p
                        float *rows) {
     size_t row_bytes = part_row_bytes(p, K);
     int bad = 0;
-#pragma omp parallel for num_threads(c->base.threads) schedule(static) reduction(| : bad)
+#pragma omp parallel for num_threads(loaders(c, p, K)) schedule(static) reduction(| : bad)
     for (uint32_t n = 0; n < p->rows; n++) {
         float *row = rows + (size_t)omp_get_thread_num() * K;
         tensor_dequantize(p->type, (const uint8_t *)p->data + n * row_bytes, K, row);

@@ -77,7 +77,7 @@ static void test_decoding_allocates_nothing(void **state) {
     enum { LEAVES = 5, TOKENS = 600 }; // long enough to take new pages
     static int32_t ids[LEAVES][100];
     const char *path = probe_model("allocations", &(struct tiny_model_options){.context = 2048});
-    struct session_options o = {.context_tokens = 1024, .threads = 2};
+    struct session_options o = {.context_tokens = 1024, .threads = 1};
     walk_session_options(&o, 1024, LEAVES);
     o.pages_least = o.pages_most;
     struct probe p = probe_open(path, &o);

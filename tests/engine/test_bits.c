@@ -26,7 +26,7 @@ static void hash_model(const char *path, const struct cpu_ops *table, const int3
                        uint32_t count, char hex[HASH_HEX_SIZE]) {
     struct session_options o = {.numerics = table->numerics == CPU_F32 ? "f32" : "bf16-1",
                                 .op_table = table->name,
-                                .threads = 2};
+                                .threads = 1};
     struct probe p = probe_open(path, &o);
     struct run r = {hash_open(), p.model->config.V * sizeof(float)};
     struct session_item item = {probe_sequence(&p), ids, count, SESSION_ALL};

@@ -162,7 +162,7 @@ static void test_values_that_are_not_finite(void **state) {
     probe_ids(4, V, ids, 700);
     for (int i = 0; i < 700; i++)
         if (ids[i] == BAD) ids[i] = BAD + 1;
-    struct probe p = probe_open(path, &(struct session_options){.chunk_tokens = 64, .threads = 2});
+    struct probe p = probe_open(path, &(struct session_options){.chunk_tokens = 64, .threads = 1});
     struct kv_sequence *s = probe_sequence(&p);
     probe_feed(&p, s, ids, 200, hashes);
     ids[577] = BAD;

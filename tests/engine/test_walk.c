@@ -73,7 +73,7 @@ struct rig {
 };
 
 static void rig_open(struct rig *r, int in_flight, uint32_t more_pages) {
-    struct session_options o = {.context_tokens = CONTEXT, .threads = 2};
+    struct session_options o = {.context_tokens = CONTEXT, .threads = 1};
     atomic_init(&r->cancel, false);
     o.cancel = &r->cancel;
     walk_session_options(&o, CONTEXT, in_flight);
