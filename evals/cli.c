@@ -23,7 +23,7 @@ const struct cli_verb cli_verbs[] = {
     {"plan", "EXPERIMENT", "what would run: trials, tokens, memory, time, power, gates",
      "Builds every prompt with the models' own tokenizers, so that whatever an experiment cannot\n"
      "give (a length that cannot be hit, a check that the filler meets) is an error here and not\n"
-     "after hours. Nothing is written and no weights are read.",
+     "after hours. Nothing is written, and without --measure no weights are read.",
      cli_plan},
     {"prompt", "EXPERIMENT|RUN KEY", "the exact prompt of a trial, with the constraints marked",
      "KEY is model/arm/length/placement@depth/repeat/sample with '-' where a field does not apply,\n"

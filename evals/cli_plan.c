@@ -8,12 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+// What one measured trial says about a model's speed.
+struct speed {
+    bool known;
+    double prefill, decode; // tokens a second
+};
+
 struct view {
     struct experiment *x;
     struct provider **providers;
     struct plan plan;
     struct design_outlook design;
-    int64_t *groups; // [trial]
+    int64_t *groups;      // [trial]
+    struct speed *speeds; // [model]
 };
 
 // ---- facts of a plan ----
@@ -39,6 +46,12 @@ static struct model_facts model_facts(const struct view *v, int model) {
     const json_t *kv = json_object_get(v->providers[model]->what.manifest, "kv_bytes_per_token");
     f.kv_bytes_per_token = json_integer_value(kv);
     return f;
+}
+
+// At the most: every reply takes its whole budget, and none decode together.
+static int64_t seconds_most(const struct model_facts *f, const struct speed *speed) {
+    return (int64_t)((double)f->computed_tokens / speed->prefill +
+                     (double)f->reply_tokens / speed->decode + 0.5);
 }
 
 static int64_t arm_trials(const struct plan *p, enum arm arm) {
@@ -74,6 +87,16 @@ static void print_model(const struct view *v, int model) {
         printf("  memory    %s bytes of KV a token; %.1f MiB for the longest trial (%s tokens)\n",
                grouped(f.kv_bytes_per_token, b),
                (double)(f.kv_bytes_per_token * f.longest) / (1 << 20), grouped(f.longest, c));
+    const struct speed *speed = &v->speeds[model];
+    if (!speed->known) {
+        printf("  time      not known; --measure loads the model and times one trial\n");
+        return;
+    }
+    int64_t seconds = seconds_most(&f, speed);
+    printf("  time      at most %" PRId64 " min %02" PRId64
+           " s, by one trial's %.1f prompt and %.1f "
+           "reply tokens a second\n",
+           seconds / 60, seconds % 60, speed->prefill, speed->decode);
 }
 
 static void print_design(const struct view *v) {
@@ -134,6 +157,9 @@ static json_t *models_json(const struct view *v) {
         json_put(o, "longest_tokens", json_integer(f.longest));
         json_put(o, "kv_bytes_per_token",
                  f.kv_bytes_per_token > 0 ? json_integer(f.kv_bytes_per_token) : json_null());
+        const struct speed *speed = &v->speeds[m];
+        json_put(o, "seconds_most",
+                 speed->known ? json_integer(seconds_most(&f, speed)) : json_null());
         json_array_append_new(list, o);
     }
     return list;
@@ -200,16 +226,74 @@ static void print_json(const struct view *v) {
     json_decref(o);
 }
 
+// ---- speed ----
+
+#define MEASURED_REPLY_TOKENS 32
+
+static int trial_time(const struct view *v, int model, struct provider *p, const char *key,
+                      struct arena *a, struct speed *out, struct err *e) {
+    const struct experiment_generation *g = &v->x->generation;
+    struct record_trial t;
+    struct record_part *parts;
+    size_t count;
+    TRY(plan_prompt(v->x, v->providers, key, a, &t, &parts, &count, e));
+    struct provider_piece *pieces = arena_array(a, count + 1, sizeof *pieces);
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = (struct provider_piece){parts[i].text, parts[i].control};
+    const struct provider_generation generation = {
+        .max_tokens = g->max_tokens < MEASURED_REPLY_TOKENS ? g->max_tokens : MEASURED_REPLY_TOKENS,
+        .temperature = g->temperature,
+        .top_p = g->top_p,
+        .stop = g->stop,
+        .stop_count = g->stop_count};
+    struct provider_request request = {.key = key,
+                                       .pieces = pieces,
+                                       .piece_count = count,
+                                       .generation = &generation,
+                                       .sampling = plan_sampling_stream(v->x, &t)};
+    if (p->can.exact_ids) TRY(p->ops->tokenize(p, pieces, count, a, &request.ids, e));
+    bool accepted = false, any = false;
+    struct provider_completion c;
+    TRY(p->ops->submit(p, &request, &accepted, e));
+    if (accepted) TRY(p->ops->next(p, a, &c, &any, e));
+    if (!any || !c.ok)
+        FAIL(e, ERR_PROVIDER, "model %s: the measured trial %s failed: %s", v->x->models[model].id,
+             key, any && c.reason_text ? c.reason_text : "no reply");
+    out->known = c.prefill_ms > 0 && c.decode_ms > 0 && c.tokens > 0;
+    if (!out->known) return 0;
+    out->prefill = 1000.0 * ((double)t.prompt_tokens - c.shared_tokens) / c.prefill_ms;
+    out->decode = 1000.0 * c.tokens / c.decode_ms;
+    return 0;
+}
+
+// Times the first trial of each model, with the weights loaded.
+static int speeds_measure(struct view *v, struct arena *a, struct err *e) {
+    struct provider **list;
+    TRY(cli_providers_open(v->x, false, a, &list, e));
+    int result = 0;
+    for (int m = 0; m < v->x->model_count && result == 0; m++)
+        for (int64_t i = 0; i < v->plan.trial_count; i++) {
+            const struct record_trial *t = &v->plan.trials[i];
+            if (strcmp(t->model, v->x->models[m].id) != 0) continue;
+            result = trial_time(v, m, list[m], t->key, a, &v->speeds[m], e);
+            break;
+        }
+    cli_providers_close(v->x, list);
+    return result;
+}
+
 // ---- the verb ----
 
-static int run(const char *path, const struct cli_overrides *o, bool json, struct arena *a,
-               struct view *v, struct err *e) {
+static int run(const char *path, const struct cli_overrides *o, bool measure, bool json,
+               struct arena *a, struct view *v, struct err *e) {
     TRY(cli_experiment_load(path, o, a, &v->x, e));
     TRY(cli_providers_open(v->x, true, a, &v->providers, e));
     TRY(plan_make(v->x, v->providers, NULL, a, &v->plan, e));
     TRY(gates_plan(v->x, v->plan.trials, v->plan.trial_count, a, &v->design, e));
     v->groups = arena_array(a, (size_t)v->plan.trial_count + 1, sizeof *v->groups);
     plan_equal_groups(v->plan.trials, v->plan.trial_count, v->groups);
+    v->speeds = arena_array(a, (size_t)v->x->model_count + 1, sizeof *v->speeds);
+    if (measure) TRY(speeds_measure(v, a, e));
     if (json)
         print_json(v);
     else
@@ -221,11 +305,14 @@ static int run(const char *path, const struct cli_overrides *o, bool json, struc
 int cli_plan(int argc, char **argv) {
     struct err e = {0};
     struct cli_overrides overrides = {0};
-    bool json = false, helped = false;
+    bool json = false, measure = false, helped = false;
     const char *path = NULL;
     int count = 0;
     const struct cli_option options[] = {
         CLI_OVERRIDE_OPTIONS(overrides),
+        {.name = "--measure",
+         .help = "load the models and time one trial each, for the time estimate",
+         .flag = &measure},
         {.name = "--json", .help = "one JSON object, with the keys of all trials", .flag = &json},
     };
     int option_count = (int)(sizeof options / sizeof *options);
@@ -234,7 +321,7 @@ int cli_plan(int argc, char **argv) {
     if (helped) return EXIT_DONE;
     struct arena *a = arena_create("plan");
     struct view v = {0};
-    int result = run(path, &overrides, json, a, &v, &e);
+    int result = run(path, &overrides, measure, json, a, &v, &e);
     cli_providers_close(v.x, v.providers);
     experiment_close(v.x);
     arena_destroy(a);
