@@ -78,7 +78,8 @@ static void print_model(const struct view *v, int model) {
     char a[32], b[32], c[32];
     struct model_facts f = model_facts(v, model);
     int64_t shared = f.prompt_tokens - f.computed_tokens;
-    printf("%s: %s trials\n", v->x->models[model].id, grouped(f.trials, a));
+    printf("%s: %s trial%s\n", v->x->models[model].id, grouped(f.trials, a),
+           f.trials == 1 ? "" : "s");
     printf("  prompts   %s tokens, %s of them shared with the trial before (%.0f %%)\n",
            grouped(f.prompt_tokens, a), grouped(shared, b),
            f.prompt_tokens > 0 ? 100.0 * (double)shared / (double)f.prompt_tokens : 0.0);
@@ -126,7 +127,8 @@ static void print_groups(const struct view *v) {
 static void print_text(const struct view *v) {
     const struct experiment *x = v->x;
     char n[32];
-    printf("%s: %s trials", x->name, grouped(v->plan.trial_count, n));
+    printf("%s: %s trial%s", x->name, grouped(v->plan.trial_count, n),
+           v->plan.trial_count == 1 ? "" : "s");
     for (int arm = ARM_PLACED; arm <= ARM_SHORT; arm++) {
         int64_t count = arm_trials(&v->plan, (enum arm)arm);
         if (count > 0)
@@ -181,6 +183,11 @@ static json_t *ppm(double share) {
     return json_integer((json_int_t)(share * 1e6 + (share < 0 ? -0.5 : 0.5)));
 }
 
+// Null: no difference can be found with so few repeats.
+static json_t *difference(double d) {
+    return d > 1 ? json_null() : ppm(d);
+}
+
 static json_t *gates_json(const struct design_outlook *d) {
     json_t *list = json_array();
     for (int i = 0; i < d->gate_count; i++) {
@@ -214,8 +221,8 @@ static void print_json(const struct view *v) {
     json_put(o, "reply_tokens_most", json_integer(p->reply_tokens_most));
     json_put(o, "models", models_json(v));
     json_put(o, "equal_groups", groups_json(v));
-    json_put(o, "detectable_ppm", ppm(v->design.detectable));
-    json_put(o, "detectable_best_ppm", ppm(v->design.detectable_best));
+    json_put(o, "detectable_ppm", difference(v->design.detectable));
+    json_put(o, "detectable_best_ppm", difference(v->design.detectable_best));
     json_put(o, "gates", gates_json(&v->design));
     json_put(o, "warnings", warnings);
     json_put(o, "keys", keys);
