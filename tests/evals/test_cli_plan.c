@@ -1,0 +1,175 @@
+// `lacuna plan` and `lacuna prompt` as programs, on the scripted fixture.
+#include "engine/base/file.h"
+#include "engine/base/hash.h"
+#include "engine/base/json.h"
+#include "tests/support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static struct arena *arena;
+
+static int setup(void **state) {
+    (void)state;
+    arena = arena_create("test");
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    arena_destroy(arena);
+    return 0;
+}
+
+// Runs the program in the tests' folder. Returns the exit code.
+static int lacuna(const char *arguments, struct str *out, struct str *said) {
+    struct err e = {0};
+    const char *to = path_join(arena, test_folder(), "out");
+    const char *log = path_join(arena, test_folder(), "said");
+    int status = system(arena_printf(arena, "cd %s && %s/lacuna %s > %s 2> %s", test_folder(),
+                                     LACUNA_BINARY_DIR, arguments, to, log));
+    assert_true(WIFEXITED(status));
+    ASSERT_OK(file_read(to, 1 << 20, arena, out, &e), e);
+    ASSERT_OK(file_read(log, 1 << 20, arena, said, &e), e);
+    return WEXITSTATUS(status);
+}
+
+static json_t *lacuna_json(const char *arguments) {
+    struct err e = {0};
+    struct str out, said;
+    json_t *json;
+    if (lacuna(arguments, &out, &said) != 0) fail_msg("%s: %s", arguments, said.p);
+    ASSERT_OK(json_parse(str_trim(out), arguments, &json, &e), e);
+    return json;
+}
+
+static int64_t integer(const json_t *o, const char *key) {
+    assert_true(json_is_integer(json_object_get(o, key)));
+    return json_integer_value(json_object_get(o, key));
+}
+
+static void write_experiment(void) {
+    static const char rules[] = "{\"lacuna_fixture\": 1, \"exact_ids\": true, "
+                                "\"context_tokens\": 1000, \"in_flight\": 2, \"order\": \"first\", "
+                                "\"seed\": 1, \"rules\": [{\"reply\": \"It is Oslo.\"}]}";
+    static const char text[] =
+        "lacuna: 1\n"
+        "name: small\n"
+        "models: [{id: toy, fixture: rules.json, context_tokens: 1000}]\n"
+        "generation: {max_tokens: 16}\n"
+        "prompt:\n"
+        "  messages: [{role: user, text: \"{{filler}}\\n\\nWhich\\ttown?\"}]\n"
+        "  filler: {kind: prose}\n"
+        "constraints:\n"
+        "  - {id: town, kind: state, text: \"The town is {{t}}.\", value: \"{{t}}\",\n"
+        "     vars: {t: {kind: choice, choices: [Oslo, Lima, Rome]}}}\n"
+        "placements: [{id: row, move: [town], depths: [start, middle, end]}]\n"
+        "lengths: {tokens: [120, 200]}\n"
+        "repeats: 2\n"
+        "arms: [placed, absent]\n";
+    struct err e = {0};
+    ASSERT_OK(file_write_atomic(path_join(arena, test_folder(), "rules.json"), STR(rules), &e), e);
+    ASSERT_OK(file_write_atomic(path_join(arena, test_folder(), "x.yaml"), STR(text), &e), e);
+}
+
+static void plan_says_what_would_run(void **state) {
+    (void)state;
+    write_experiment();
+    json_t *plan = lacuna_json("plan x.yaml --json");
+    assert_int_equal(integer(plan, "trials"), 16);
+    assert_int_equal(integer(plan, "prompt_tokens"), 8 * (120 + 200));
+    assert_int_equal(integer(plan, "reply_tokens_most"), 16 * 16);
+    assert_int_equal(json_array_size(json_object_get(plan, "keys")), 16);
+    assert_false(json_is_true(json_object_get(plan, "partial")));
+    json_decref(plan);
+    struct str out, said;
+    assert_int_equal(lacuna("plan x.yaml", &out, &said), 0);
+    assert_int_equal(said.n, 0);
+    static const char *const parts[] = {"small: 16 trials = 12 placed + 4 absent; 2 repeats",
+                                        "prompts   2,560 tokens, ", "replies   at most 256 tokens",
+                                        "power: "};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strstr(out.p, parts[i]) == NULL) fail_msg("no '%s' in:\n%s", parts[i], out.p);
+    plan = lacuna_json("plan x.yaml --json --only length=120,depth=end --limit 1");
+    assert_int_equal(integer(plan, "trials"), 1);
+    assert_true(json_is_true(json_object_get(plan, "partial")));
+    json_decref(plan);
+}
+
+static void plan_refuses_with_exit_code_2(void **state) {
+    (void)state;
+    struct str out, said;
+    write_experiment();
+    assert_int_equal(lacuna("plan x.yaml --set lengths.tokens=[990]", &out, &said), 2);
+    assert_true(strstr(said.p, "990") && strstr(said.p, "1006") && strstr(said.p, "1000"));
+    assert_int_equal(lacuna("plan x.yaml --set lengths.tokens=[10]", &out, &said), 2);
+    assert_true(strstr(said.p, "no room for filler"));
+    assert_int_equal(
+        lacuna("plan x.yaml --set 'constraints[0].violated=(garden|kitchen|river)'", &out, &said),
+        2);
+    assert_true(strstr(said.p, "matches the filler"));
+    assert_int_equal(lacuna("plan x.yaml --limit -3", &out, &said), 2);
+    assert_int_equal(lacuna("plan", &out, &said), 2);
+    assert_int_equal(lacuna("prompt x.yaml toy/placed/120/row@middel/1/0", &out, &said), 2);
+    assert_true(strstr(said.p, "toy/placed/120/row@middle/1/0"));
+    assert_int_equal(lacuna("prompt x.yaml", &out, &said), 2);
+    assert_int_equal(lacuna("prompt --help", &out, &said), 0);
+    assert_true(strstr(out.p, "--escapes"));
+}
+
+static void prompt_shows_spans_and_bytes(void **state) {
+    (void)state;
+    struct str out, said;
+    write_experiment();
+    const char *key = "toy/placed/120/row@middle/1/0";
+    assert_int_equal(lacuna(arena_printf(arena, "prompt x.yaml %s", key), &out, &said), 0);
+    assert_true(strstr(out.p, key) && strstr(out.p, "120 tokens ("));
+    assert_true(strstr(out.p, "⟨town⟩The town is ") && strstr(out.p, ".⟨/town⟩ "));
+    assert_int_equal(lacuna(arena_printf(arena, "prompt x.yaml %s --escapes", key), &out, &said),
+                     0);
+    assert_true(strstr(out.p, "\\n\n\\n\nWhich\\ttown?"));
+    json_t *shown = lacuna_json(arena_printf(arena, "prompt x.yaml %s --json", key));
+    assert_int_equal(json_array_size(json_object_get(shown, "ids")), 120);
+    struct str text = str_from(json_string_value(json_object_get(shown, "text")));
+    char hex[HASH_HEX_SIZE];
+    hash_bytes(text.p, text.n, hex);
+    assert_string_equal(hex, json_string_value(json_object_get(shown, "prompt_sha256")));
+    const json_t *span = json_array_get(json_object_get(shown, "spans"), 0);
+    size_t from = (size_t)integer(span, "first_byte"), bytes = (size_t)integer(span, "bytes");
+    assert_true(str_starts(str_slice(text, from, from + bytes), STR("The town is ")));
+    assert_int_equal(lacuna(arena_printf(arena, "prompt x.yaml %s --raw", key), &out, &said), 0);
+    assert_true(str_equal(out, text));
+    json_decref(shown);
+}
+
+// The record gives back, byte for byte, what the experiment gives.
+static void prompt_of_a_run_is_that_of_its_experiment(void **state) {
+    (void)state;
+    struct str out, said, again;
+    write_experiment();
+    int code = lacuna("run x.yaml -o run", &out, &said);
+    if (code != 0 && code != 3) fail_msg("exit code %d: %s", code, said.p);
+    json_t *plan = lacuna_json("plan x.yaml --json");
+    const json_t *keys = json_object_get(plan, "keys");
+    for (size_t i = 0; i < json_array_size(keys); i++) {
+        const char *key = json_string_value(json_array_get(keys, i));
+        assert_int_equal(lacuna(arena_printf(arena, "prompt x.yaml %s", key), &out, &said), 0);
+        assert_int_equal(lacuna(arena_printf(arena, "prompt run %s", key), &again, &said), 0);
+        assert_true(str_equal(out, again));
+    }
+    json_decref(plan);
+    assert_int_equal(lacuna("prompt run toy/none", &out, &said), 2);
+    assert_true(strstr(said.p, "has no trial 'toy/none'"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plan_says_what_would_run),
+        cmocka_unit_test(plan_refuses_with_exit_code_2),
+        cmocka_unit_test(prompt_shows_spans_and_bytes),
+        cmocka_unit_test(prompt_of_a_run_is_that_of_its_experiment),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
