@@ -34,7 +34,6 @@ struct pattern_set *pattern_set_open(void) {
     s->data = pcre2_match_data_create(1, NULL);
     s->stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MOST, NULL);
     if (s->context == NULL || s->data == NULL) mem_exhausted("regular expressions", 0);
-    pcre2_set_match_limit(s->context, PATTERN_MATCH_LIMIT);
     pcre2_set_depth_limit(s->context, PATTERN_DEPTH_LIMIT);
     // No stack where PCRE2 was built without JIT: matching then is interpreted.
     if (s->stack != NULL) pcre2_jit_stack_assign(s->context, NULL, s->stack);
@@ -144,6 +143,9 @@ static int pattern_match(const struct pattern *p, struct str subject, size_t fro
                          uint32_t options) {
     struct pattern_set *s = p->set;
     PCRE2_SPTR text = (PCRE2_SPTR)(subject.n > 0 ? subject.p : "");
+    size_t blocks = subject.n / 4096 + 1, most = UINT32_MAX / PATTERN_MATCH_LIMIT;
+    pcre2_set_match_limit(s->context,
+                          PATTERN_MATCH_LIMIT * (uint32_t)(blocks < most ? blocks : most));
     int rc = pcre2_match(p->code, text, subject.n, from, options, s->data, s->context);
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
         rc = pcre2_match(p->code, text, subject.n, from, options | PCRE2_NO_JIT, s->data,

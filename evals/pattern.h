@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#define PATTERN_MATCH_LIMIT 1000000
+#define PATTERN_MATCH_LIMIT 1000000 // for each 4 KiB of text begun: a long filler is worth longer
 #define PATTERN_DEPTH_LIMIT 100000
 
 struct pattern;     // one compiled pattern, owned by its set
