@@ -49,19 +49,22 @@ struct run {
     char host[256];
 };
 
-// Trials with equal ids and equal sampling stream: computed once, a line for each. They are
-// neighbours in plan order.
+// Trials with equal ids and equal sampling stream: computed once, a line for each.
 struct group {
-    const int64_t *trials;
+    int64_t *trials; // ascending
     int64_t count;
 };
 
-static bool same_computation(const struct record_trial *a, const struct record_trial *b) {
+// Equal prompts are neighbours in plan order, whatever their samples.
+static bool same_prompt(const struct record_trial *a, const struct record_trial *b) {
     bool ids = a->ids_sha256[0] != '\0' && b->ids_sha256[0] != '\0';
-    return strcmp(a->model, b->model) == 0 && strcmp(a->seed, b->seed) == 0 &&
-           a->reply_tokens_max == b->reply_tokens_max &&
+    return strcmp(a->model, b->model) == 0 && a->reply_tokens_max == b->reply_tokens_max &&
            (ids ? strcmp(a->ids_sha256, b->ids_sha256) == 0
                 : strcmp(a->prompt_sha256, b->prompt_sha256) == 0);
+}
+
+static bool same_stream(const struct record_trial *a, const struct record_trial *b) {
+    return strcmp(a->seed, b->seed) == 0;
 }
 
 static uint64_t trial_work(const struct record_trial *t) {
@@ -165,15 +168,14 @@ static int record_refusal(struct run *r, const struct group *g, const struct err
 
 // An equal trial that is recorded already lends its reply.
 static int reuse(struct run *r, const struct group *g, bool *reused, struct err *e) {
-    const struct record *record = r->record;
-    int64_t at = g->trials[0];
+    const struct record_trial *plan = r->record->trials, *t = &plan[g->trials[0]];
     *reused = false;
-    while (at > 0 && same_computation(&record->trials[at - 1], &record->trials[g->trials[0]])) {
-        const struct record_outcome *known = record->outcomes[--at];
-        if (known == NULL || known->status != STATUS_OK) continue;
+    for (int64_t at = t->trial - 1; at >= 0 && same_prompt(&plan[at], t); at--) {
+        const struct record_outcome *known = r->record->outcomes[at];
+        if (known == NULL || known->status != STATUS_OK || !same_stream(&plan[at], t)) continue;
         struct arena *a = arena_create("trial");
         struct record_outcome o = *known;
-        int result = record_group(r, g, &o, NULL, &record->trials[at], a, e);
+        int result = record_group(r, g, &o, NULL, &plan[at], a, e);
         arena_destroy(a);
         *reused = true;
         return result;
@@ -261,16 +263,30 @@ static int run_groups(struct run *r, struct provider *p, const struct group *gro
     return result;
 }
 
-static int64_t make_groups(struct run *r, const int64_t *trials, int64_t count,
-                           struct group *groups) {
+// Groups in the order of their first trials; returns how many there are.
+static int64_t make_groups(struct run *r, const int64_t *trials, int64_t count, struct arena *a,
+                           struct group **out) {
     const struct record_trial *plan = r->record->trials;
-    int64_t n = 0;
+    struct group *groups = arena_array(a, (size_t)count, sizeof *groups);
+    int64_t *owner = arena_array(a, (size_t)count, sizeof *owner), n = 0;
     for (int64_t i = 0; i < count; i++) {
-        if (n > 0 && same_computation(&plan[groups[n - 1].trials[0]], &plan[trials[i]]))
-            groups[n - 1].count++;
-        else
-            groups[n++] = (struct group){&trials[i], 1};
+        const struct record_trial *t = &plan[trials[i]];
+        int64_t k = i - 1;
+        while (k >= 0 && same_prompt(&plan[trials[k]], t) && !same_stream(&plan[trials[k]], t)) k--;
+        owner[i] = k >= 0 && same_prompt(&plan[trials[k]], t) ? owner[k] : n++;
+        groups[owner[i]].count++;
     }
+    int64_t *members = arena_array(a, (size_t)count, sizeof *members);
+    for (int64_t i = 0; i < n; i++) {
+        groups[i].trials = members;
+        members += groups[i].count;
+        groups[i].count = 0;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        struct group *g = &groups[owner[i]];
+        g->trials[g->count++] = trials[i];
+    }
+    *out = groups;
     return n;
 }
 
@@ -280,8 +296,8 @@ static int run_model(struct run *r, int model, const int64_t *trials, int64_t co
     TRY(run_provider_open(r->x, model, r->options, false, &p, e));
     atomic_store(&current, p);
     struct arena *a = arena_create("model");
-    struct group *groups = arena_array(a, (size_t)count, sizeof *groups);
-    int64_t group_count = make_groups(r, trials, count, groups);
+    struct group *groups;
+    int64_t group_count = make_groups(r, trials, count, a, &groups);
     int result = run_groups(r, p, groups, group_count, e);
     close_current(p);
     arena_destroy(a);

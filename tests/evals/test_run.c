@@ -188,6 +188,129 @@ static void test_interrupt(void **state) {
     arena_destroy(a);
 }
 
+static const char equal_text[] =
+    "lacuna: 1\n"
+    "name: equal\n"
+    "seed: 3\n"
+    "models: [{id: m, fixture: g.json, context_tokens: 4096}]\n"
+    "generation: {max_tokens: 40, temperature: 0.7, samples: 2}\n"
+    "prompt:\n"
+    "  messages: [{role: user, text: \"{{filler}}\\n\\nState both.\"}]\n"
+    "  filler: {kind: prose}\n"
+    "constraints:\n"
+    "  - {id: order, kind: state, text: \"The order number is {{code}}.\",\n"
+    "     vars: {code: {kind: digits, count: 5}}, value: \"{{code}}\"}\n"
+    "  - {id: day, kind: state, text: \"The pickup day is {{day}}.\", value: \"{{day}}\",\n"
+    "     vars: {day: {kind: choice, choices: [Monday, Tuesday, Friday]}}}\n"
+    "placements:\n"
+    "  - {id: a, move: [order], depths: [start, middle], others: {day: 25%}}\n"
+    "  - {id: b, move: [day], depths: [25%], others: {order: middle}}\n"
+    "lengths: {tokens: [160]}\n"
+    "repeats: 3\n"
+    "arms: [placed]\n";
+
+static size_t count_in_file(struct arena *a, const char *folder, const char *name,
+                            const char *what) {
+    struct str text;
+    struct err e = {0};
+    ASSERT_OK(file_read(path_join(a, folder, name), 1 << 24, a, &text, &e), e);
+    return str_count(text, str_from(what));
+}
+
+// Equal ids and equal sampling stream: computed once, a line for each, also across a resume.
+static void test_equal_trials(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    struct err e = {0};
+    sample_experiment(a, fast_folder(), "g", 3, "\"in_flight\": 2, \"order\": \"shuffled\"",
+                      "{\"reply\": \"{{sample}} {{0}}\", \"copy_after\": [\"number is \"]}");
+    const char *experiment = path_join(a, fast_folder(), "equal.yaml");
+    ASSERT_OK(file_write_atomic(experiment, str_from(equal_text), &e), e);
+    const char *folder = fresh(a, "equal");
+    struct run_result result;
+    run_ok(experiment, folder, &result);
+    assert_int_equal(result.planned, 18);
+    struct record *r = open_record(a, folder);
+    int pairs = 0;
+    for (int64_t i = 0; i < r->trial_count; i++)
+        for (int64_t k = i + 1; k < r->trial_count; k++) {
+            const struct record_trial *t = &r->trials[i], *u = &r->trials[k];
+            if (strcmp(t->ids_sha256, u->ids_sha256) != 0) continue;
+            bool same = strcmp(t->seed, u->seed) == 0;
+            assert_int_equal(str_equal(r->outcomes[i]->reply, r->outcomes[k]->reply), same);
+            pairs += same;
+        }
+    record_close(r);
+    assert_int_equal(pairs, 6);
+    assert_int_equal(count_in_file(a, folder, "timings.jsonl", "\"same_as\":\""), 6);
+    // A ledger cut between the two of a pair: the second takes the first one's recorded reply.
+    for (int64_t keep = 1; keep < 18; keep++) {
+        struct str ledger;
+        ASSERT_OK(file_read(path_join(a, folder, "trials.jsonl"), 1 << 24, a, &ledger, &e), e);
+        size_t end = 0;
+        for (int64_t i = 0; i < keep; i++) end = str_find(ledger, STR("\n"), end) + 1;
+        const char *path = path_join(a, folder, "trials.jsonl");
+        ASSERT_OK(file_write_atomic(path, str_slice(ledger, 0, end), &e), e);
+        run_ok(experiment, folder, &result);
+        assert_int_equal(result.done, 18);
+        struct str again;
+        ASSERT_OK(file_read(path, 1 << 24, a, &again, &e), e);
+        assert_true(str_equal(again, ledger));
+    }
+    assert_sound(folder);
+    arena_destroy(a);
+}
+
+// B49: what is another model, template, pattern or setting is not taken for the same run.
+static void test_other_runs_are_refused(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    struct err e = {0};
+    struct run_result result;
+    const char *experiment =
+        sample_experiment(a, fast_folder(), "z", 1, "\"in_flight\": 1", ANSWER);
+    const char *folder = fresh(a, "refused");
+    run_ok(experiment, folder, &result);
+    struct str before;
+    ASSERT_OK(file_read(path_join(a, folder, "trials.jsonl"), 1 << 24, a, &before, &e), e);
+    // the same names, another model
+    sample_experiment(a, fast_folder(), "z", 1, "\"in_flight\": 2", ANSWER);
+    ASSERT_FAILS(sample_run_report(experiment, folder, false, &result, &e), e, ERR_RECORD,
+                 "models[0].sha256");
+    assert_null(strstr(e.text, "lacuna score"));
+    sample_experiment(a, fast_folder(), "z", 1, "\"in_flight\": 1", ANSWER);
+    // one thing changed in the experiment
+    static const char *const changes[][3] = {
+        {"seed: 11", "seed: 12", "seed: 11 in the record, 12 asked for"},
+        {"State the order number", "Name the order number", "prompt.messages[0].text"},
+        {"max_tokens: 40", "max_tokens: 41", "generation.max_tokens"},
+        {"kind: prose", "kind: noise", "prompt.filler.kind"},
+        {"value: \"{{code}}\"", "met: \"{{code}}\"", "lacuna score"},
+        {"repeats: 1", "repeats: 1\ntolerate: {unscored: 7%}", "lacuna score"},
+    };
+    struct str text;
+    ASSERT_OK(file_read(experiment, 1 << 20, a, &text, &e), e);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        size_t at = str_find(text, str_from(changes[i][0]), 0);
+        assert_true(at != STR_NONE);
+        struct buf changed = {0};
+        buf_add_str(&changed, str_slice(text, 0, at));
+        buf_add_c(&changed, changes[i][1]);
+        buf_add_str(&changed, str_slice(text, at + strlen(changes[i][0]), text.n));
+        ASSERT_OK(file_write_atomic(experiment, buf_str(&changed), &e), e);
+        buf_free(&changed);
+        ASSERT_FAILS(sample_run_report(experiment, folder, false, &result, &e), e, ERR_RECORD,
+                     changes[i][2]);
+    }
+    ASSERT_OK(file_write_atomic(experiment, text, &e), e);
+    struct str after;
+    ASSERT_OK(file_read(path_join(a, folder, "trials.jsonl"), 1 << 24, a, &after, &e), e);
+    assert_true(str_equal(before, after));
+    run_ok(experiment, folder, &result);
+    assert_true(result.was_complete);
+    arena_destroy(a);
+}
+
 // B51: twelve at once into one folder: one runs, the others say so and change nothing; into folders
 // of their own: all are whole and equal. Then two resumes at once.
 static void test_many_at_once(void **state) {
@@ -227,6 +350,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order_does_not_matter), cmocka_unit_test(test_errors_are_recorded),
         cmocka_unit_test(test_cut_and_odd_replies),   cmocka_unit_test(test_interrupt),
+        cmocka_unit_test(test_equal_trials),          cmocka_unit_test(test_other_runs_are_refused),
         cmocka_unit_test(test_many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

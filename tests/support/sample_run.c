@@ -1,5 +1,6 @@
 #include "tests/support/sample_run.h"
 
+#include "tests/support/gguf_writer.h"
 #include "tests/support/support.h"
 
 #include "engine/base/file.h"
@@ -13,8 +14,8 @@ static const char text[] =
     "name: sample\n"
     "seed: 11\n"
     "models:\n"
-    "  - {id: script, fixture: %s.json, context_tokens: 4096}\n"
-    "generation: {max_tokens: 40, temperature: 0, samples: 1}\n"
+    "  - {id: m, %s, context_tokens: 4096}\n"
+    "generation: {max_tokens: %d, temperature: 0, samples: 1}\n"
     "prompt:\n"
     "  messages:\n"
     "    - {role: user, text: \"{{filler}}\\n\\nState the order number and the day.\"}\n"
@@ -26,7 +27,7 @@ static const char text[] =
     "     vars: {day: {kind: choice, choices: [Monday, Tuesday, Friday]}}}\n"
     "placements:\n"
     "  - {id: order-moves, move: [order], depths: [start, middle, end], others: {day: 25%%}}\n"
-    "lengths: {tokens: [128, 192]}\n"
+    "lengths: {tokens: [%s]}\n"
     "repeats: %d\n"
     "arms: [placed, absent, short]\n";
 
@@ -38,10 +39,22 @@ static void write_text(struct arena *a, const char *folder, const char *name, co
 
 const char *sample_experiment(struct arena *a, const char *folder, const char *name, int repeats,
                               const char *rules_head, const char *rules) {
-    write_text(a, folder, arena_printf(a, "%s.yaml", name), arena_printf(a, text, name, repeats));
+    const char *model = arena_printf(a, "fixture: %s.json", name);
+    write_text(a, folder, arena_printf(a, "%s.yaml", name),
+               arena_printf(a, text, model, 40, "128, 192", repeats));
     write_text(
         a, folder, arena_printf(a, "%s.json", name),
         arena_printf(a, "{\"lacuna_fixture\": 1, %s, \"rules\": [%s]}\n", rules_head, rules));
+    return arena_printf(a, "%s/%s.yaml", folder, name);
+}
+
+const char *sample_local_experiment(struct arena *a, const char *folder, const char *name,
+                                    int repeats) {
+    const char *file = arena_printf(a, "%s.gguf", name);
+    tiny_model_write(path_join(a, folder, file), &(struct tiny_model_options){.seed = 5});
+    const char *model = arena_printf(a, "path: %s, backend: cpu", file);
+    write_text(a, folder, arena_printf(a, "%s.yaml", name),
+               arena_printf(a, text, model, 12, "400, 560", repeats));
     return arena_printf(a, "%s/%s.yaml", folder, name);
 }
 

@@ -1,4 +1,4 @@
-// A small experiment on the scripted fixture, for tests of the run loop.
+// A small experiment, for tests of the run loop.
 #ifndef LACUNA_TESTS_SAMPLE_RUN_H
 #define LACUNA_TESTS_SAMPLE_RUN_H
 
@@ -6,10 +6,14 @@
 #include "engine/base/err.h"
 #include "evals/run.h"
 
-// Writes FOLDER/NAME.yaml and FOLDER/NAME.json (the rules) and returns the first path. The head and
-// the rules are what the file stands for, without braces around the whole: "\"in_flight\": 4".
+// Writes FOLDER/NAME.yaml and FOLDER/NAME.json (the rules) and returns the first path. `rules_head`
+// is the rules file's head without "lacuna_fixture" ("\"in_flight\": 4"), `rules` its list's items.
 const char *sample_experiment(struct arena *a, const char *folder, const char *name, int repeats,
                               const char *rules_head, const char *rules);
+
+// The same experiment on a tiny model with random weights, which is written beside it.
+const char *sample_local_experiment(struct arena *a, const char *folder, const char *name,
+                                    int repeats);
 
 // Loads, runs and reports in `folder`, with a memory of its own. 0 also when it was interrupted.
 int sample_run_report(const char *experiment, const char *folder, bool retry_errors,
