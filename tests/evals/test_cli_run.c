@@ -47,6 +47,11 @@ static int lacuna(const char *arguments) {
     return WEXITSTATUS(status);
 }
 
+static void lacuna_ok(const char *arguments) {
+    int code = lacuna(arguments);
+    if (code != 0) fail_msg("%s: exit code %d\n%s%s", arguments, code, out.p, said.p);
+}
+
 static void assert_holds(struct str text, const char *what) {
     if (str_find(text, str_from(what), 0) == STR_NONE) fail_msg("no '%s' in:\n%s", what, text.p);
 }
@@ -60,18 +65,18 @@ static struct str last_word(struct str text) {
 
 static void test_run_and_again(void **state) {
     (void)state;
-    assert_int_equal(lacuna("run x.yaml"), 0);
+    lacuna_ok("run x.yaml");
     assert_true(str_starts(last_word(out), STR("runs/sample-")));
     assert_true(str_ends(last_word(out), STR("/report.html")));
     const char *report = str_to_c(arena, last_word(out));
     const char *folder = path_folder(arena, report);
     assert_true(file_exists(arena_printf(arena, "%s/%s", fast_folder(), report)));
-    assert_int_equal(lacuna("run x.yaml"), 0);
+    lacuna_ok("run x.yaml");
     assert_holds(said, "is complete; nothing was run again");
-    assert_int_equal(lacuna("run x.yaml --set seed=12"), 0); // a request of its own
+    lacuna_ok("run x.yaml --set seed=12"); // a request of its own
     assert_string_not_equal(str_to_c(arena, last_word(out)), report);
-    assert_int_equal(lacuna("run x.yaml --limit 4 -o four"), 0);
-    assert_int_equal(lacuna("verify four --json"), 0);
+    lacuna_ok("run x.yaml --limit 4 -o four");
+    lacuna_ok("verify four --json");
     json_t *o;
     struct err e = {0};
     ASSERT_OK(json_parse(out, "output", &o, &e), e);
@@ -80,16 +85,40 @@ static void test_run_and_again(void **state) {
     assert_int_equal(json_array_size(json_object_get(o, "sessions")), 2);
     json_decref(o);
 
-    assert_int_equal(lacuna(arena_printf(arena, "verify %s", folder)), 0);
+    lacuna_ok(arena_printf(arena, "verify %s", folder));
     assert_holds(out, "sound; ");
     assert_holds(out, "complete");
     const char *page = arena_printf(arena, "%s/%s", fast_folder(), report);
     ASSERT_OK(file_remove(page, &e), e);
-    assert_int_equal(lacuna(arena_printf(arena, "report %s", folder)), 0);
+    lacuna_ok(arena_printf(arena, "report %s", folder));
     assert_true(file_exists(page));
     const char *key = "m/short/-/-/0/0";
-    assert_int_equal(lacuna(arena_printf(arena, "repeat %s %s", folder, key)), 0);
+    lacuna_ok(arena_printf(arena, "repeat %s %s", folder, key));
     assert_holds(out, "the replies are the same");
+}
+
+// The local engine: a trial computed alone and on other threads gives the recorded ids.
+static void test_repeat_local(void **state) {
+    (void)state;
+    sample_local_experiment(arena, fast_folder(), "l", 2);
+    lacuna_ok("run l.yaml --set tolerate.unscored=100% -o local --threads 2");
+    lacuna_ok("verify local");
+    static const char *const keys[] = {"m/placed/560/order-moves@middle/1/0", "m/absent/400/-/0/0"};
+    for (int i = 0; i < 2; i++) {
+        lacuna_ok(arena_printf(arena, "repeat local %s --threads 1", keys[i]));
+        assert_holds(out, "the replies are the same");
+    }
+    // resumed from the middle on another number of threads, it is the same record
+    lacuna_ok("run l.yaml --set tolerate.unscored=100% -o again --threads 1");
+    struct err e = {0};
+    struct str ledger;
+    const char *path = path_join(arena, fast_folder(), "again/trials.jsonl");
+    ASSERT_OK(file_read(path, 1 << 24, arena, &ledger, &e), e);
+    size_t end = ledger.n / 2;
+    ASSERT_OK(file_write_atomic(path, str_slice(ledger, 0, end), &e), e);
+    lacuna_ok("run l.yaml --set tolerate.unscored=100% -o again --threads 2");
+    assert_equal_runs(path_join(arena, fast_folder(), "local"),
+                      path_join(arena, fast_folder(), "again"));
 }
 
 static void test_usage(void **state) {
@@ -101,7 +130,7 @@ static void test_usage(void **state) {
     assert_int_equal(lacuna("run nothing.yaml"), 2);
     assert_holds(said, "nothing.yaml");
     assert_int_equal(lacuna("run x.yaml --set nonsense=1"), 2);
-    assert_int_equal(lacuna("run --help"), 0);
+    lacuna_ok("run --help");
     assert_holds(out, "--retry-errors");
     assert_int_equal(lacuna("verify ."), 1);
     assert_holds(said, "it has no identity.json");
@@ -133,7 +162,7 @@ static void change_text(const char *name, const char *from, const char *to) {
 // again.
 static void test_verify_finds(void **state) {
     (void)state;
-    assert_int_equal(lacuna("run x.yaml -o seen"), 0);
+    lacuna_ok("run x.yaml -o seen");
     struct err e = {0};
     struct str ledger;
     const char *path = path_join(arena, fast_folder(), "seen/trials.jsonl");
@@ -143,7 +172,7 @@ static void test_verify_finds(void **state) {
     assert_holds(out, "NOT sound");
     assert_holds(out, "the chain is broken");
     ASSERT_OK(file_write_atomic(path, ledger, &e), e);
-    assert_int_equal(lacuna("verify seen"), 0);
+    lacuna_ok("verify seen");
     // the last line alone, which no later line knows
     size_t last = ledger.n - 1;
     while (ledger.p[last - 1] != '\n') last--;
@@ -184,8 +213,8 @@ static void test_interrupted(void **state) {
     assert_int_equal(lacuna("verify 'with space'"), 1);
     assert_holds(out, "interrupted");
     assert_holds(out, "first attempts of");
-    assert_int_equal(lacuna("run h.yaml -o 'with space'"), 0);
-    assert_int_equal(lacuna("verify 'with space'"), 0);
+    lacuna_ok("run h.yaml -o 'with space'");
+    lacuna_ok("verify 'with space'");
     assert_holds(out, "resume");
 }
 
@@ -208,7 +237,7 @@ static void get(int port, const char *target, struct buf *response) {
 
 static void test_view(void **state) {
     (void)state;
-    assert_int_equal(lacuna("run x.yaml -o viewed"), 0);
+    lacuna_ok("run x.yaml -o viewed");
     int from[2], port = 0;
     assert_int_equal(pipe(from), 0);
     pid_t child = fork();
@@ -255,9 +284,9 @@ static void test_view(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run_and_again), cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_verify_finds),  cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_view),
+        cmocka_unit_test(test_run_and_again), cmocka_unit_test(test_repeat_local),
+        cmocka_unit_test(test_usage),         cmocka_unit_test(test_verify_finds),
+        cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_view),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
