@@ -200,7 +200,7 @@ static void bench_rows(const struct cpu_ops *ops) {
 
 int main(int argc, char **argv) {
     const char *only = argc > 1 ? argv[1] : "all";
-    threads = argc > 2 ? atoi(argv[2]) : 1;
+    threads = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1;
     const uint32_t shapes[][2] = {{576, 960}, {576, 576}, {576, 3072}, {1536, 576}};
     int count;
     const struct cpu_ops *const *tables = cpu_ops_all(&count);
