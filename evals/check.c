@@ -256,7 +256,7 @@ static void judge_format(struct judgement *j, const struct value_text *folded) {
         bool as_it_stands, apart = false;
         if (!search(j, c->met, j->answer, whole, &as_it_stands)) return;
         if (as_it_stands && !search(j, c->met, masked, j->met, &apart)) return;
-        j->is_met = as_it_stands && apart;
+        j->is_met = apart;
         j->by = "met";
         if (j->is_met) j->needs_end = pattern_looks_at_end(c->met, masked);
     }

@@ -198,6 +198,11 @@ static void a_known_effect_is_found(void **state) {
     ASSERT_HAS(c->sentence, "No difference shown");
     c = contrast_of(&out, "places_alike", "all lengths");
     assert_true(c->p_holm < 0.05 && !c->has_interval);
+    // A repeat that lacks one of the cells is left out, whole.
+    s.r.outcomes[find(&s, "@middle", 5)]->status = STATUS_ERROR;
+    take(&s, &out);
+    assert_int_equal(out.contrasts[0].repeats, 39);
+    s.r.outcomes[find(&s, "@middle", 5)]->status = STATUS_OK;
     // Missing at both ends instead: the gap is negative and says so.
     for (int64_t i = 0; i < s.r.trial_count; i++)
         if (strcmp(s.r.trials[i].arm, "placed") == 0)
@@ -384,6 +389,11 @@ static void gates_judge_bounds(void **state) {
     take(&s, &out);
     assert_int_equal(out.gates[0].result, GATE_UNDECIDED);
     assert_int_equal(summary_exit_code(&out), 3);
+    for (int i = 0; i < 8; i++) // 32 of 40: below the gate, but not shown to be
+        simulated_verdict(&s, find(&s, "@middle", i * 5), 0)->verdict = VERDICT_OMITTED;
+    take(&s, &out);
+    assert_true(out.gates[0].rate.rate < 0.85);
+    assert_int_equal(out.gates[0].result, GATE_UNDECIDED);
     for (int i = 0; i < 40; i++)
         if (i % 3) simulated_verdict(&s, find(&s, "@middle", i), 0)->verdict = VERDICT_OMITTED;
     take(&s, &out);
