@@ -211,6 +211,13 @@ static void a_known_effect_is_found(void **state) {
     take(&s, &out);
     assert_true(out.contrasts[0].effect == -1 && out.contrasts[0].high > -1);
     ASSERT_HAS(out.contrasts[0].sentence, "100.0 points less often at the ends");
+    // Both ends weigh one half.
+    for (int64_t i = 0; i < s.r.trial_count; i++)
+        if (strcmp(s.r.trials[i].arm, "placed") == 0)
+            simulated_verdict(&s, i, 0)->verdict =
+                strcmp(s.r.trials[i].depth, "100.000") == 0 ? VERDICT_MET : VERDICT_OMITTED;
+    take(&s, &out);
+    assert_true(out.contrasts[0].effect == 0.5);
     simulated_close(&s);
 }
 

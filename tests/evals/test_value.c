@@ -152,6 +152,8 @@ static void words(void **state) {
         {"cafe", "cafe\u0301", NULL},
         {"fi", "\uFB01", "\uFB01"},
         {"f", "\uFB01", NULL},
+        {"C", "20\u2103", NULL}, // a part of one character
+        {"\u682A", "\u337F", NULL},
         {"Room 12", "Room 123", NULL},
     };
     CHECK_EXAMPLES(state, x);
