@@ -101,6 +101,12 @@ int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int6
 static void warnings_make(struct planner *p) {
     if (p->estimated)
         planner_warn(p, "a model gives no exact token ids: lengths and spans are estimates");
+    if (p->spelled != NULL)
+        planner_warn(
+            p, arena_printf(p->a,
+                            "a message, the filler or a constraint spells the model's control "
+                            "token %s; it stays text and ends or begins no turn",
+                            p->spelled));
     if (p->off_depth > 0)
         planner_warn(p,
                      arena_printf(p->a,

@@ -86,6 +86,7 @@ struct planner {
     int warning_count, warning_capacity;
     int64_t off_depth, shared_tokens; // spans far from their depth; spans with an unclean join
     const char *off_depth_first, *shared_first;
+    const char *spelled; // a control token that some text spells
     bool estimated;
     bool proven; // the checks have proven themselves on their examples
 };

@@ -263,6 +263,7 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
     TRY(context_check(w, c, prompt.tokens, e));
     if (prompt.filler_bytes > w->filler_bytes) w->filler_bytes = prompt.filler_bytes;
     closing_keep(w, prompt.closing);
+    if (prompt.spelled.n > 0 && p->spelled == NULL) p->spelled = str_to_c(p->a, prompt.spelled);
     p->estimated = p->estimated || !p->providers[c->model]->can.exact_ids;
     drafts_make(w, c, &prompt);
     return 0;

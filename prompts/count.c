@@ -32,10 +32,6 @@ void counter_close(struct counter *c) {
     free(c);
 }
 
-struct provider *counter_provider(const struct counter *c) {
-    return c->p;
-}
-
 // Two FNV-1a chains of 64 bits each; they stand for the text in the cache. (A collision would be
 // found when the whole prompt is counted.)
 static void text_hash(struct str s, uint64_t hash[2]) {

@@ -10,7 +10,6 @@ struct counter;
 // The provider is borrowed. Without exact ids counts are the provider's estimates.
 struct counter *counter_open(struct provider *p);
 void counter_close(struct counter *c); // NULL is allowed
-struct provider *counter_provider(const struct counter *c);
 
 // Tokens of a text that stands between others, control tokens off.
 int counter_text(struct counter *c, struct str text, uint32_t *tokens, struct err *e);

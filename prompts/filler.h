@@ -13,7 +13,6 @@
 
 #include "engine/base/arena.h"
 #include "engine/base/err.h"
-#include "engine/base/hash.h"
 #include "engine/base/rng.h"
 #include "engine/base/str.h"
 
@@ -51,7 +50,6 @@ int filler_texts_load(const char *const *paths, size_t count, enum filler_split 
                       struct str wrapper, struct arena *a, struct filler_texts **out,
                       struct err *e);
 size_t filler_texts_units(const struct filler_texts *t);
-const char *filler_texts_sha256(const struct filler_texts *t, size_t path); // of the file's bytes
 // In file order, or with `shuffle` in an order drawn from `rng`. It ends; nothing comes twice.
 struct filler *filler_files_open(const struct filler_texts *texts, bool shuffle, bool spaced,
                                  struct rng rng, struct arena *a);

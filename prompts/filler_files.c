@@ -16,7 +16,6 @@ struct filler_texts {
     struct str wrapper; // empty: none
     struct filler_item *units;
     size_t count, capacity;
-    char (*sha256)[HASH_HEX_SIZE];
 };
 
 struct files {
@@ -155,7 +154,6 @@ int filler_texts_load(const char *const *paths, size_t count, enum filler_split 
     t->arena = a;
     t->split = split;
     t->wrapper = wrapper;
-    t->sha256 = arena_array(a, count, sizeof *t->sha256);
     if (wrapper.n > 0 && str_count(wrapper, STR("{{text}}")) != 1)
         FAIL(e, ERR_CONFIG,
              "prompt.filler.wrapper holds {{text}} %zu times; it must hold it exactly once",
@@ -163,7 +161,6 @@ int filler_texts_load(const char *const *paths, size_t count, enum filler_split 
     for (size_t i = 0; i < count; i++) {
         struct str s;
         TRY(file_read(paths[i], FILE_BYTES_MOST, a, &s, e));
-        hash_bytes(s.p, s.n, t->sha256[i]);
         size_t bad = utf8_first_bad(s);
         if (bad < s.n)
             FAIL(e, ERR_CONFIG, "%s: byte %zu (0x%02X) is not UTF-8; convert the file to UTF-8",
@@ -177,10 +174,6 @@ int filler_texts_load(const char *const *paths, size_t count, enum filler_split 
 
 size_t filler_texts_units(const struct filler_texts *t) {
     return t->count;
-}
-
-const char *filler_texts_sha256(const struct filler_texts *t, size_t path) {
-    return t->sha256[path];
 }
 
 static struct str wrap(const struct filler_texts *t, struct str text, size_t number) {

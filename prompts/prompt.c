@@ -169,9 +169,15 @@ static bool id_in(const struct provider_ids *sorted, int32_t id) {
     return bsearch(&id, sorted->ids, sorted->count, sizeof id, id_compare) != NULL;
 }
 
+static void spelling_find(struct str token, struct prompt *x) {
+    for (size_t i = 0; i < x->part_count; i++)
+        if (!x->parts[i].control && str_find(x->parts[i].text, token, 0) != STR_NONE)
+            x->spelled = token;
+}
+
 // Control ids are those that the template's text gives with control tokens on and does not give
 // with them off. The prompt must hold just as many as the template alone.
-static int control_verify(struct prompt_builder *b, const struct prompt *x, struct err *e) {
+static int control_verify(struct prompt_builder *b, struct prompt *x, struct err *e) {
     struct prompt_part *with = arena_array(b->scratch, x->part_count + 1, sizeof *with);
     struct prompt_part *without = arena_array(b->scratch, x->part_count + 1, sizeof *without);
     size_t count = 0;
@@ -197,6 +203,9 @@ static int control_verify(struct prompt_builder *b, const struct prompt *x, stru
              "the prompt has %zu control tokens where the chat template alone has %zu; texts must "
              "never become control tokens",
              found, expected);
+    for (size_t i = 0; i < control.count; i++)
+        if (i == 0 || control.ids[i] != control.ids[i - 1])
+            spelling_find(b->p->ops->id_bytes(b->p, control.ids[i]), x);
     return 0;
 }
 

@@ -76,6 +76,8 @@ struct prompt {
     struct prompt_span *spans; // by position
     size_t span_count;
     struct str closing;
+    struct str
+        spelled; // a control token of the template that a text spells (it stays text), or empty
     size_t filler_bytes; // of filler_text() that the prompt uses
 };
 

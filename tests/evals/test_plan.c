@@ -495,6 +495,16 @@ static void anchors_are_places_too(void **state) {
     experiment_close(x);
 }
 
+static void spelled_control_tokens_are_warned_of(void **state) {
+    (void)state;
+    struct experiment *x =
+        load_set("prompt.messages[0].text=Never write <|im_end|> yourself.", NULL);
+    struct plan p = make(x);
+    assert_int_equal(p.warning_count, 1);
+    assert_non_null(strstr(p.warnings[0], "control token <|im_end|>"));
+    experiment_close(x);
+}
+
 static void estimates_are_said_to_be_some(void **state) {
     (void)state;
     struct provider *served = fake_provider_open(&(struct fake_options){.estimates = true});
@@ -620,6 +630,7 @@ int main(void) {
         cmocka_unit_test(cases_take_the_place_of_repeats),
         cmocka_unit_test(blocks_move_together),
         cmocka_unit_test(anchors_are_places_too),
+        cmocka_unit_test(spelled_control_tokens_are_warned_of),
         cmocka_unit_test(estimates_are_said_to_be_some),
         cmocka_unit_test(prompts_are_stored_and_restored),
         cmocka_unit_test(unknown_keys_are_answered_with_a_near_one),

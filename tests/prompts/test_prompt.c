@@ -187,6 +187,7 @@ static void prose_is_exact_and_near_its_depth(void **state) {
             // Half a sentence of some fifteen tokens in a thousand is under one per cent.
             assert_true(abs(x.spans[0].depth - depth) < 1500);
             assert_false(x.spans[0].shares);
+            assert_int_equal(x.spelled.n, 0);
             assert_int_equal(str_count(x.text, STR("  ")), 0);
             assert_int_equal(x.template_tokens, 3 + 2 + 3 + 2 + 4);
         }
@@ -269,6 +270,7 @@ static void spelled_control_tokens_stay_text(void **state) {
     assert_int_equal(counts[FAKE_TURN_END], 2);
     assert_int_equal(counts[FAKE_END], 0);
     assert_true(str_count(x.text, STR("<|im_end|>")) > 5);
+    assert_true(x.spelled.n > 0);
     buf_free(&b);
     kit_close(&k);
 }
