@@ -313,9 +313,15 @@ static void equal_trials_are_grouped(void **state) {
         if (groups[i] < 0) continue;
         members[groups[i]]++;
         assert_string_equal(p.trials[i].depth, "50.000");
+        // Equal prompts follow one another key field by key field: placement before sample.
+        if (p.trials[i].sample == 0 && strcmp(p.trials[i].placement, "twin") == 0) {
+            assert_string_equal(p.trials[i - 1].placement, "order-moves");
+            assert_int_equal(p.trials[i - 1].sample, 1);
+            assert_int_equal(p.trials[i + 1].sample, 1);
+            assert_int_equal(groups[i - 2], groups[i]);
+        }
     }
     for (int g = 0; g < 12; g++) assert_int_equal(members[g], 2);
-    // A group's members follow one another in plan order, placements first.
     experiment_close(x);
 }
 

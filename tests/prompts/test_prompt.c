@@ -6,6 +6,7 @@
 #include "prompts/prompt.h"
 #include "tests/support/fake_provider.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,26 @@ static void every_length_is_hit_exactly(void **state) {
         }
 }
 
+// No boundary is nearer to the asked depth than the one chosen: not one sentence up or down.
+static void check_nearest(struct kit *k, const struct prompt *x, int32_t asked) {
+    const struct prompt_span *s = &x->spans[0];
+    size_t begin = s->first_byte - 1, end = s->first_byte + s->bytes;
+    double here = s->depth * (double)x->filler_tokens / PROMPT_DEPTH_MOST;
+    double wanted = asked * (double)x->filler_tokens / PROMPT_DEPTH_MOST;
+    if (asked > 0) {
+        size_t from = begin - 1;
+        while (x->text.p[from - 1] != '.' && x->text.p[from - 1] != ':') from--;
+        size_t tokens = ids_of(k, str_slice(x->text, from, begin), false).count;
+        assert_true(fabs(here - wanted) <= fabs(here - (double)tokens - wanted) + 0.01);
+    }
+    if (asked < PROMPT_DEPTH_MOST) {
+        size_t to = end + 1;
+        while (x->text.p[to - 1] != '.') to++;
+        size_t tokens = ids_of(k, str_slice(x->text, end, to), false).count;
+        assert_true(fabs(here - wanted) <= fabs(here + (double)tokens - wanted) + 0.01);
+    }
+}
+
 static void prose_is_exact_and_near_its_depth(void **state) {
     (void)state;
     struct kit k;
@@ -186,6 +207,7 @@ static void prose_is_exact_and_near_its_depth(void **state) {
             check_prompt(&k, &x);
             // Half a sentence of some fifteen tokens in a thousand is under one per cent.
             assert_true(abs(x.spans[0].depth - depth) < 1500);
+            check_nearest(&k, &x, depth);
             assert_false(x.spans[0].shares);
             assert_int_equal(x.spelled.n, 0);
             assert_int_equal(str_count(x.text, STR("  ")), 0);
@@ -508,6 +530,17 @@ static void what_cannot_be_built_is_said(void **state) {
     kit_prose(&k, 0);
     k.r.length = 100;
     ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "does not carry");
+    kit_close(&k);
+    kit_open(&k, &(struct fake_options){.leaks = true}, "{{filler}}\n\nGo <|im_end|> on.");
+    kit_prose(&k, 0);
+    k.r.length = 100;
+    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG,
+                 "6 control tokens where the chat template alone has 5");
+    kit_close(&k);
+    kit_open(&k, &(struct fake_options){.loses = true}, "{{filler}}\n\nGo on.");
+    kit_prose(&k, 0);
+    k.r.length = 100;
+    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "stands for other bytes");
     kit_close(&k);
 }
 

@@ -112,7 +112,7 @@ static int fake_tokenize(struct provider *p, const struct provider_piece *pieces
         struct str s = pieces[i].text;
         for (size_t at = 0; at < s.n;) {
             int control = 0;
-            for (int c = 1; c < CONTROL_COUNT && pieces[i].control; c++)
+            for (int c = 1; c < CONTROL_COUNT && (pieces[i].control || f->options.leaks); c++)
                 if (str_starts(str_slice(s, at, s.n), str_from(control_text[c]))) control = c;
             if (control == 0) {
                 buf_add_char(&run, s.p[at++]);
@@ -140,7 +140,8 @@ static struct str fake_bytes(struct provider *p, int32_t id) {
     if (id < CONTROL_COUNT) return str_from(control_text[id]);
     size_t at = (uint32_t)id % TABLE_SIZE;
     while (f->table[at].id != 0 && f->table[at].id != id) at = (at + 1) % TABLE_SIZE;
-    return f->table[at].bytes;
+    struct str bytes = f->table[at].bytes;
+    return f->options.loses && bytes.n > 5 ? str_slice(bytes, 0, 5) : bytes;
 }
 
 static struct str shout(struct arena *a, struct str s) {

@@ -14,6 +14,8 @@ struct fake_options {
     bool marks_breaks; // line breaks behind punctuation belong to its token, as in Llama 3
     bool trims;        // the template trims white space at both ends of each message
     bool shouts;       // a broken template: it writes texts in capitals
+    bool leaks;        // a broken tokenizer: spelled control tokens become real ones
+    bool loses;        // a broken tokenizer: ids do not give the text back
     bool estimates;    // no exact ids: a count of (bytes + 3) / 4
     uint32_t context_tokens;
     size_t token_bytes; // most bytes of a token; 0: 7
