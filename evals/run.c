@@ -368,6 +368,7 @@ static int set_up(const struct experiment *x, const struct run_options *options,
     TRY(run_providers_open(x, options, a, &s->providers, e));
     s->identity = run_identity(x, s->providers, s->request_sha256, NULL);
     s->manifest = run_manifest(x, s->providers);
+    if (!file_exists(folder)) run_hint_at_score(x, options, s->identity, a);
     struct record_header header = {.folder = folder,
                                    .experiment_yaml = x->source,
                                    .resolved = x->resolved,

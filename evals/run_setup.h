@@ -23,6 +23,10 @@ json_t *run_manifest(const struct experiment *x, struct provider *const *provide
 // "<runs folder>/<name>-<12 hex of the request>", or -o as given.
 const char *run_folder(const struct experiment *x, const struct run_options *options,
                        const char *request_sha256, struct arena *a);
+// When another run in the runs folder has replies to the very prompts of this experiment, and only
+// checks, gates, primary contrast or tolerances are other ones: says how to score those again.
+void run_hint_at_score(const struct experiment *x, const struct run_options *options,
+                       const json_t *identity, struct arena *a);
 
 // The folder that relative paths of the record's experiment start from.
 const char *run_origin(const struct record *r, struct arena *a);

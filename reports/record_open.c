@@ -68,6 +68,11 @@ static int take_folder(struct record_writer *w, enum record_state *state, struct
 
 // ---- the request -------------------------------------------------------------------------------
 
+static const char remedy_score[] =
+    "only checks or analysis changed: `lacuna score RUN --experiment "
+    "FILE` scores the recorded replies again";
+static const char remedy_folder[] = "name another folder with -o, or run the experiment as it was";
+
 static int refuse_other(struct record_writer *w, const struct record_header *header,
                         const json_t *identity, struct err *e) {
     struct buf list = {0};
@@ -82,10 +87,7 @@ static int refuse_other(struct record_writer *w, const struct record_header *hea
         count += more;
         json_decref(resolved);
     }
-    const char *remedy =
-        scoring
-            ? "only checks or analysis changed: `lacuna score` scores the recorded replies again"
-            : "name another folder with -o, or run the experiment as it was";
+    const char *remedy = scoring ? remedy_score : remedy_folder;
     ERR_SET(e, ERR_RECORD, "%s: holds the run of another request; what differs:\n%s%s", w->folder,
             count > 0 ? list.p : "  the content of a file that the experiment names\n", remedy);
     buf_free(&list);
@@ -333,9 +335,7 @@ int record_resume(struct record_writer *w, const json_t *identity, const json_t 
     bool scoring;
     if (record_differences(w->record->identity, identity, &list, &scoring) > 0) {
         ERR_SET(e, ERR_RECORD, "%s: cannot be resumed; what differs:\n%s%s", w->folder, list.p,
-                scoring ? "only checks or analysis changed: `lacuna score` scores the recorded "
-                          "replies again"
-                        : "name another folder with -o, or run the experiment as it was");
+                scoring ? remedy_score : remedy_folder);
         buf_free(&list);
         return -1;
     }

@@ -75,6 +75,9 @@ static void test_run_and_again(void **state) {
     assert_holds(said, "is complete; nothing was run again");
     lacuna_ok("run x.yaml --set seed=12"); // a request of its own
     assert_string_not_equal(str_to_c(arena, last_word(out)), report);
+    assert_true(str_find(said, STR("lacuna score"), 0) == STR_NONE);
+    lacuna_ok("run x.yaml --set 'tolerate.unscored=3%'"); // its replies are there already
+    assert_holds(said, "scores them without running the model again");
     lacuna_ok("run x.yaml --limit 4 -o four");
     lacuna_ok("verify four --json");
     json_t *o;
