@@ -11,7 +11,12 @@
 #include <string.h>
 
 static int run_later(int argc, char **argv) {
-    (void)argc;
+    struct err e = {0};
+    const char *ignored[64];
+    int count;
+    bool helped;
+    if (cli_parse(argc, argv, NULL, 0, ignored, 0, 64, &count, &helped, &e) == 0 && helped)
+        return EXIT_DONE;
     fprintf(stderr,
             "lacuna: %s: not available in this version: runs cannot be compared or merged yet. "
             "`lacuna score` and `lacuna report` read one run.\n",
@@ -28,50 +33,14 @@ const struct cli_verb cli_verbs[] = {
      "give (a length that cannot be hit, a check that the filler meets) is an error here and not\n"
      "after hours. Nothing is written, and without --measure no weights are read.",
      cli_plan},
-    {"prompt", "EXPERIMENT|RUN KEY", "the exact prompt of a trial, with the constraints marked",
-     "KEY is model/arm/length/placement@depth/repeat/sample with '-' where a field does not apply,\n"
-     "as `lacuna plan --json` and plan.jsonl list them. The prompt of a run comes from its record,\n"
-     "byte for byte; that of an experiment is built with the model's tokenizer.",
-     cli_prompt},
-    {"tokenize", "MODEL", "text to token ids and back, line by line",
-     "Reads one JSON string a line from stdin and writes one JSON array of ids a line; with\n"
-     "--decode it is the other way round. Bytes that are not UTF-8 are written as\n"
-     "{\"text_base64\": ...}, which the first direction reads too. Without --bos and --special\n"
-     "there is no start token, and spellings of control tokens are plain text.",
-     cli_tokenize},
-    {"model", "FILE", "what is in a model file; KV bytes a token; memory at a length",
-     "Prints the shape, the identity (SHA-256 of the file, its tokenizer and its chat template), "
-     "the\n"
-     "tensor types, the rotation, and a table of memory in bytes.",
-     cli_model},
-    {"generate", "MODEL", "replies to raw prompts or conversations",
-     "Reads one JSON value a line from stdin: a text, an array of token ids, or with --chat an\n"
-     "array of {\"role\", \"content\"}. Writes one JSON line each, in input order: text, ids,\n"
-     "number of tokens, and what ended the reply (stop, stop_string, length).",
-     cli_generate},
-    {"score-text", "MODEL", "log probabilities of given tokens",
-     "Reads one JSON array of token ids, or a text, a line from stdin. Writes one JSON line each:\n"
-     "ids, the log probability of each behind those before it (null for the first), and with\n"
-     "--top K the K best [id, log probability] after each position.",
-     cli_score_text},
-    {"bench", "MODEL", "prefill, decode and batch speed beside the machine's ceiling",
-     "Shares are of what this machine was measured to do at most: multiply-adds as the op table's\n"
-     "products use them, and reading as many bytes as the weights have.",
-     cli_bench},
-    {"new", "[NAME]", "a commented experiment file to start from",
-     "Writes NAME.yaml, or to stdout without a NAME. A file that is there is never overwritten.",
-     cli_new},
-    {"schema", "", "the JSON schema of the experiment file", NULL, cli_schema},
     {"run", "EXPERIMENT", "run or resume an experiment, then report",
      "Plans everything first, stores all prompts, then runs one trial after the other and appends\n"
      "each outcome, synced, to the record. A run that was interrupted or killed goes on with the\n"
      "same command; a complete one is reported again and not repeated. Ctrl-C ends it cleanly.",
      cli_run},
     {"prompt", "EXPERIMENT|RUN KEY", "the exact prompt of a trial, with the constraints marked",
-     "KEY is model/arm/length/placement@depth/repeat/sample with '-' where a field does not "
-     "apply,\n"
-     "as `lacuna plan --json` and plan.jsonl list them. The prompt of a run comes from its "
-     "record,\n"
+     "KEY is model/arm/length/placement@depth/repeat/sample, '-' where a field does not apply, as\n"
+     "`lacuna plan --json` and plan.jsonl list them. The prompt of a run comes from its record,\n"
      "byte for byte; that of an experiment is built with the model's tokenizer.",
      cli_prompt},
     {"repeat", "RUN KEY", "run one trial again and compare",
@@ -98,8 +67,9 @@ const struct cli_verb cli_verbs[] = {
      "again gives the recorded verdicts. Shows starts, interruptions and resumes.",
      cli_verify},
     {"model", "FILE", "what is in a model file; KV bytes a token; memory at a length",
-     "Prints the shape, the identity (SHA-256 of the file, its tokenizer and its chat template),\n"
-     "the tensor types, the rotation, and a table of memory in bytes.",
+     "Prints the shape, the identity (SHA-256 of the file, its tokenizer and its chat template), "
+     "the\n"
+     "tensor types, the rotation, and a table of memory in bytes.",
      cli_model},
     {"tokenize", "MODEL", "text to token ids and back, line by line",
      "Reads one JSON string a line from stdin and writes one JSON array of ids a line; with\n"

@@ -53,7 +53,7 @@ static const struct field model_fields[] = {
      .help = "stored (small), unpacked (fast), or auto; equal bits"},
     {.key = "template",
      .type = FIELD_NAME,
-     .help = "chatml, llama3 or plain; else by the file's own"},
+     .help = "chatml, smollm2, qwen2, llama3 or plain; else by the file's own"},
     {.key = "pre_tokenizer", .type = FIELD_NAME, .help = "when the file names none that is known"},
     {.key = "context_tokens",
      .type = FIELD_INTEGER,

@@ -7,15 +7,16 @@
 
 // One thread's working memory, from its slice.
 struct attention_slice {
-    ELEMENT *q;       // [SHAPE_QUERY_ROWS][E]
-    float *s;         // [SHAPE_QUERY_ROWS][512] scores; p overwrites them in place, as ELEMENTs
-    float *part, *o;  // [SHAPE_QUERY_ROWS][Ep] O_c and O
-    float *M, *l;     // [SHAPE_QUERY_ROWS]
-    float *m_c, *l_c; // [SHAPE_QUERY_ROWS] of the current block; l_c 0: no visible key
+    ELEMENT *q; // [SHAPE_QUERY_ROWS][E]
+    float *s;   // [SHAPE_QUERY_ROWS][512 of SHAPE_SCORE_STRIDE] scores; p overwrites them in place,
+                // as ELEMENTs
+    float *part, *o;            // [SHAPE_QUERY_ROWS][Ep] O_c and O
+    float *M, *l;               // [SHAPE_QUERY_ROWS]
+    float *m_c, *l_c;           // [SHAPE_QUERY_ROWS] of the current block; l_c 0: no visible key
     uint32_t *first, *position; // [SHAPE_QUERY_ROWS] visible keys are first .. position
 };
 
-#define SCORE_STRIDE (CPU_PAGE * sizeof(float) / sizeof(ELEMENT)) // of a row of p, in elements
+#define WEIGHT_STRIDE (SHAPE_SCORE_STRIDE * sizeof(float) / sizeof(ELEMENT)) // of p, in elements
 
 static struct attention_slice attention_slice_of(const struct attention_call *c,
                                                  const struct cpu_pool *pool, int thread) {
@@ -23,7 +24,7 @@ static struct attention_slice attention_slice_of(const struct attention_call *c,
     uint32_t E = c->a->E, Ep = c->Ep;
     struct attention_slice s;
     s.s = (float *)p;
-    p += SHAPE_QUERY_ROWS * CPU_PAGE * sizeof(float);
+    p += SHAPE_QUERY_ROWS * SHAPE_SCORE_STRIDE * sizeof(float);
     s.part = (float *)p;
     p += SHAPE_QUERY_ROWS * Ep * sizeof(float);
     s.o = (float *)p;
@@ -106,13 +107,13 @@ static inline void attention_values(const struct attention_call *c, const struct
     uint32_t from = BODY_F32 ? lo : lo / 2 * 2, to = BODY_F32 ? hi : hi / 2 * 2;
     for (uint32_t r = 0, n; r < rows; r += n) {
         n = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
-        tile(p + r * SCORE_STRIDE + from, SCORE_STRIDE, n, v + (size_t)from * CPU_PANEL, c->v_panel,
-             c->Ep / CPU_PANEL, to - from, s->part + (size_t)r * c->Ep, c->Ep);
+        tile(p + r * WEIGHT_STRIDE + from, WEIGHT_STRIDE, n, v + (size_t)from * CPU_PANEL,
+             c->v_panel, c->Ep / CPU_PANEL, to - from, s->part + (size_t)r * c->Ep, c->Ep);
     }
     if (to == hi) return;
     // The last key has no partner yet: its slot in the page may hold anything and is not read.
     for (uint32_t r = 0; r < rows; r++) {
-        float weight = element_value(p[r * SCORE_STRIDE + to]);
+        float weight = element_value(p[r * WEIGHT_STRIDE + to]);
         float *part = s->part + (size_t)r * c->Ep;
         for (uint32_t e = 0; e < c->Ep; e++) {
             const OPERAND *panel = v + e / CPU_PANEL * c->v_panel + (size_t)to * CPU_PANEL;
@@ -173,13 +174,14 @@ static inline uint32_t attention_block(const struct attention_call *c,
     for (uint32_t r = 0, n; r < rows; r += n) {
         n = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
         tile(s->q + (size_t)r * E, E, n, k + (size_t)panel * CPU_PANEL * E, (size_t)CPU_PANEL * E,
-             panels, E, s->s + (size_t)r * CPU_PAGE + panel * CPU_PANEL, CPU_PAGE);
+             panels, E, s->s + (size_t)r * SHAPE_SCORE_STRIDE + panel * CPU_PANEL,
+             SHAPE_SCORE_STRIDE);
     }
     for (uint32_t r = 0; r < rows; r++) {
         uint32_t from = s->first[r] > base ? s->first[r] - base : 0, to = 0;
         if (s->position[r] >= base)
             to = s->position[r] - base < CPU_PAGE ? s->position[r] - base + 1 : CPU_PAGE;
-        if (!attention_weights(c, s->s + (size_t)r * CPU_PAGE, panel * CPU_PANEL,
+        if (!attention_weights(c, s->s + (size_t)r * SHAPE_SCORE_STRIDE, panel * CPU_PANEL,
                                (panel + panels) * CPU_PANEL, from, to, &s->m_c[r], &s->l_c[r]) &&
             r < bad)
             bad = r;

@@ -96,7 +96,7 @@ size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, ui
     size_t row = shape_aligned((size_t)K * sizeof(float));
     size_t panels = SHAPE_GROUP_PANELS * CPU_PANEL * depth * shape_operand_bytes(numerics);
     size_t matmul = tile + a + row + panels;
-    size_t scores = (size_t)SHAPE_QUERY_ROWS * CPU_PAGE * sizeof(float);
+    size_t scores = (size_t)SHAPE_QUERY_ROWS * SHAPE_SCORE_STRIDE * sizeof(float);
     size_t outputs = 2 * SHAPE_QUERY_ROWS * Ep * sizeof(float);
     size_t columns = 6 * SHAPE_QUERY_ROWS * sizeof(float);
     size_t queries = shape_aligned((size_t)SHAPE_QUERY_ROWS * E * sizeof(float));

@@ -4,12 +4,13 @@
 
 #include "kernels/cpu/ops.h"
 
-#define SHAPE_TILE_ROWS_MAX 12          // of all tables' TILE_ROWS
-#define SHAPE_GROUP_PANELS 8            // panels between two visits of a row block
-#define SHAPE_CHUNK_ROWS 96             // rows of one thread's piece of a matrix product
-#define SHAPE_CHUNK_BYTES (512u * 1024) // of panels in such a piece: half of a small L2
-#define SHAPE_QUERY_ROWS 48             // (token, head) rows that attend together
-#define SHAPE_THREAD_WORK 32768         // multiply-adds worth a thread
+#define SHAPE_TILE_ROWS_MAX 12                    // of all tables' TILE_ROWS
+#define SHAPE_GROUP_PANELS 8                      // panels between two visits of a row block
+#define SHAPE_CHUNK_ROWS 96                       // rows of one thread's piece of a matrix product
+#define SHAPE_CHUNK_BYTES (512u * 1024)           // of panels in such a piece: half of a small L2
+#define SHAPE_QUERY_ROWS 48                       // (token, head) rows that attend together
+#define SHAPE_SCORE_STRIDE (CPU_PAGE + CPU_PANEL) // rows of scores must not share cache sets
+#define SHAPE_THREAD_WORK 32768                   // multiply-adds worth a thread
 
 static inline size_t shape_operand_bytes(enum cpu_numerics numerics) {
     return numerics == CPU_F32 ? sizeof(float) : sizeof(uint16_t);

@@ -13,7 +13,7 @@
 // than the processor's own prefetcher does. The bytes ahead are shared by the panels read at once.
 #define PREFETCH_BYTES 8192
 static inline void prefetch_panel(const void *p, int panels) {
-    __builtin_prefetch((const char *)p + PREFETCH_BYTES / panels, 0, 2);
+    __builtin_prefetch((const char *)p + PREFETCH_BYTES / panels, 0, 3);
 }
 
 #define BLOCK static inline __attribute__((always_inline)) void

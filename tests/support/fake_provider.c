@@ -108,11 +108,13 @@ static int fake_tokenize(struct provider *p, const struct provider_piece *pieces
     struct id_list list = {.a = a};
     struct buf run = {0};
     f->calls++;
+    bool leaks = false;
+    for (size_t i = 0; i < count; i++) leaks = leaks || (pieces[i].control && f->options.leaks);
     for (size_t i = 0; i < count; i++) {
         struct str s = pieces[i].text;
         for (size_t at = 0; at < s.n;) {
             int control = 0;
-            for (int c = 1; c < CONTROL_COUNT && (pieces[i].control || f->options.leaks); c++)
+            for (int c = 1; c < CONTROL_COUNT && (pieces[i].control || leaks); c++)
                 if (str_starts(str_slice(s, at, s.n), str_from(control_text[c]))) control = c;
             if (control == 0) {
                 buf_add_char(&run, s.p[at++]);

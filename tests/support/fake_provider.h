@@ -14,7 +14,7 @@ struct fake_options {
     bool marks_breaks; // line breaks behind punctuation belong to its token, as in Llama 3
     bool trims;        // the template trims white space at both ends of each message
     bool shouts;       // a broken template: it writes texts in capitals
-    bool leaks;        // a broken tokenizer: spelled control tokens become real ones
+    bool leaks;        // a broken tokenizer: with a template around, texts spell control tokens too
     bool loses;        // a broken tokenizer: ids do not give the text back
     bool estimates;    // no exact ids: a count of (bytes + 3) / 4
     uint32_t context_tokens;
