@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int run_later(int argc, char **argv) {
     struct err e = {0};
@@ -227,7 +228,16 @@ int cli_fail(const char *verb, const struct err *e) {
     }
 }
 
+// OpenMP's threads spin while they wait, and where other programs want the processor too that makes
+// everything many times slower; asleep they cost some microseconds. The runtime reads its
+// environment before main, so the program starts itself once more. What the user has set stays.
+static void let_waiting_threads_sleep(char **argv) {
+    if (getenv("OMP_WAIT_POLICY") != NULL || getenv("GOMP_SPINCOUNT") != NULL) return;
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
+}
+
 int main(int argc, char **argv) {
+    let_waiting_threads_sleep(argv);
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;
