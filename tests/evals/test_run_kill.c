@@ -33,6 +33,22 @@ static const char *fresh(struct arena *a) {
     return arena_printf(a, "%s/run-%d", fast_folder(), number++);
 }
 
+static const char *points_path(void) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/points", fast_folder());
+    return path;
+}
+
+// How many points the last run that came to its end has passed.
+static int64_t points_passed(void) {
+    long long n = 0;
+    FILE *f = fopen(points_path(), "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lld", &n), 1);
+    fclose(f);
+    return n;
+}
+
 // Every run happens in a child, so that threads and locks of one never meet those of another.
 static int run_child(const char *experiment, const char *folder, int64_t at,
                      enum file_fault fault) {
@@ -41,7 +57,12 @@ static int run_child(const char *experiment, const char *folder, int64_t at,
     if (child == 0) {
         if (freopen("/dev/null", "w", stderr) == NULL) _exit(9);
         if (at > 0) file_fail_at(at, fault);
-        _exit(sample_run_child(experiment, folder));
+        int code = sample_run_child(experiment, folder);
+        FILE *points = fopen(points_path(), "w");
+        if (points == NULL || fprintf(points, "%lld", (long long)file_fail_points_passed()) < 0)
+            _exit(9);
+        fclose(points);
+        _exit(code);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -74,18 +95,16 @@ static void test_every_point(void **state) {
     struct bench b = {.arena = arena_create("test")};
     open_bench(&b, sample_experiment(b.arena, fast_folder(), "p", 1,
                                      "\"in_flight\": 3, \"order\": \"shuffled\"", rules));
-    for (int kind = 0; kind < 3; kind++) {
-        int64_t points = 0;
-        for (int code = KILLED_AT_POINT; code != 0; points++) {
+    // planning, beginning, at least two a trial, four reports
+    const int64_t points = points_passed();
+    assert_true(points > 20 + 2 * b.trials);
+    for (int kind = 0; kind < 3; kind++)
+        for (int64_t at = 1; at <= points; at++) {
             const char *folder = fresh(b.arena);
-            code = run_child(b.experiment, folder, points + 1, faults[kind]);
-            if (code != 0) assert_int_equal(code, KILLED_AT_POINT);
+            assert_int_equal(run_child(b.experiment, folder, at, faults[kind]), KILLED_AT_POINT);
             finish(&b, folder);
             fast_folder_drop(folder);
         }
-        // planning, beginning, at least two a trial, four reports
-        assert_true(points > 20 + 2 * b.trials);
-    }
     arena_destroy(b.arena);
 }
 
@@ -95,16 +114,22 @@ static void test_every_point_of_a_resume(void **state) {
     struct bench b = {.arena = arena_create("test")};
     open_bench(&b, sample_experiment(b.arena, fast_folder(), "q", 1,
                                      "\"in_flight\": 3, \"order\": \"shuffled\"", rules));
-    int first_code = KILLED_AT_POINT;
-    for (int64_t first = 5; first_code != 0; first += 7)
-        for (int64_t second = 1;; second += 1 + first % 3) {
+    const int64_t points = points_passed();
+    int64_t killed_twice = 0;
+    for (int64_t first = 5; first <= points; first += 7) {
+        bool more = true; // a point whose action fails by itself (the folder exists) kills nobody
+        for (int64_t second = 1; more; second += 1 + first % 3) {
             const char *folder = fresh(b.arena);
-            first_code = run_child(b.experiment, folder, first, FILE_FAULT_EXIT_HALF);
-            int code = run_child(b.experiment, folder, second, FILE_FAULT_EXIT_HALF);
+            int code = run_child(b.experiment, folder, first, FILE_FAULT_EXIT_HALF);
+            assert_int_equal(code, KILLED_AT_POINT);
+            code = run_child(b.experiment, folder, second, FILE_FAULT_EXIT_HALF);
+            killed_twice += code != 0;
+            more = code != 0 || second < points_passed();
             finish(&b, folder);
             fast_folder_drop(folder);
-            if (code == 0) break;
         }
+    }
+    assert_true(killed_twice > 200);
     arena_destroy(b.arena);
 }
 
@@ -124,7 +149,8 @@ static void test_full_disk(void **state) {
     struct bench b = {.arena = arena_create("test")};
     open_bench(&b, sample_experiment(b.arena, fast_folder(), "d", 1,
                                      "\"in_flight\": 3, \"order\": \"shuffled\"", rules));
-    for (int64_t at = 1, code = 1; code != 0; at++) {
+    const int64_t points = points_passed();
+    for (int64_t at = 1; at <= points; at++) {
         const char *folder = fresh(b.arena);
         pid_t child = fork();
         assert_true(child >= 0);
@@ -140,8 +166,9 @@ static void test_full_disk(void **state) {
         int status;
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFEXITED(status));
-        code = WEXITSTATUS(status);
-        if (code > 1) fail_msg("point %lld: no message that names the file", (long long)at);
+        if (WEXITSTATUS(status) != 1)
+            fail_msg("point %lld: code %d, no message that names the file", (long long)at,
+                     WEXITSTATUS(status));
         assert_prefix(b.arena, b.whole, folder);
         finish(&b, folder);
         fast_folder_drop(folder);
@@ -220,8 +247,8 @@ static void test_random_moments(void **state) {
 static void test_random_moments_local(void **state) {
     (void)state;
     struct bench b = {.arena = arena_create("test")};
-    open_bench(&b, sample_local_experiment(b.arena, fast_folder(), "l", 1));
-    kill_many(&b, 100, 60000);
+    open_bench(&b, sample_local_experiment(b.arena, fast_folder(), "l", 3));
+    kill_many(&b, 100, 100000);
     arena_destroy(b.arena);
 }
 
