@@ -1,6 +1,7 @@
 // Page accounting: forks share, writes never reach a shared page, every page comes back.
 #include "engine/kv.h"
 #include "engine/base/rng.h"
+#include "kernels/cpu/ops.h"
 #include "tests/support/support.h"
 
 #include <string.h>
@@ -159,12 +160,25 @@ static void test_random_work(void **state) {
     backend_close(b);
 }
 
+// The worked example of the background notes: keys of 5,000 tokens x 50 layers x 20 heads x 1,000
+// dimensions x 2 bytes are 10 GB; keys of rank 200 are 2 GB. Pages pad a head to 16 elements, so
+// they hold at most that much more.
+static void test_size_of_long_context(void **state) {
+    (void)state;
+    const double tokens = 5000, layers = 50;
+    double wide = (double)cpu_kv_bytes(CPU_BF16_1, 20, 1000) / CPU_PAGE * layers * tokens;
+    double low_rank = (double)cpu_kv_bytes(CPU_BF16_1, 20, 200) / CPU_PAGE * layers * tokens;
+    assert_float_equal(wide, 10e9 * 1008 / 1000, 1);
+    assert_float_equal(low_rank, 2e9 * 208 / 200, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fork_shares_whole_pages),
         cmocka_unit_test(test_shared_page_is_copied_before_writing),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_random_work),
+        cmocka_unit_test(test_size_of_long_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
