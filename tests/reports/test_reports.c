@@ -151,8 +151,7 @@ static const char *const hostile_texts[] = {
     "</script><script>alert(1)</script>",
     "'><svg onload=alert(1)>",
     "]]></system-out><failure/>",
-    "\xE2\x80\xAE"
-    "desrever",
+    "\xE2\x80\xAE desrever",
     "\xFF\xFE broken \x01\x1B[31m",
 };
 
