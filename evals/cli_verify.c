@@ -12,7 +12,7 @@
 struct verification {
     const char *folder;
     struct buf findings;
-    bool sound;
+    bool sound, without_prompts;
     int64_t planned, done, attempts;
     char identity_sha256[HASH_HEX_SIZE], ledger_sha256[HASH_HEX_SIZE];
     json_t *sessions; // array
@@ -60,7 +60,7 @@ static int score_again(struct verification *v, struct arena *a, struct err *e) {
 }
 
 static int verify(struct verification *v, struct arena *a, struct err *e) {
-    TRY(record_verify(v->folder, &v->findings, &v->sound, e));
+    TRY(record_verify(v->folder, !v->without_prompts, &v->findings, &v->sound, e));
     read_sessions(v, a);
     struct err why = {0};
     // A record that cannot even be read has its findings already.
@@ -88,7 +88,7 @@ static void print_text(const struct verification *v) {
            (long long)v->done, (long long)v->planned);
     if (v->attempts > v->done)
         printf(", %lld of them tried again", (long long)(v->attempts - v->done));
-    putchar('\n');
+    puts(v->without_prompts ? "; prompts not checked" : "");
     if (v->identity_sha256[0] != '\0')
         printf("identity %s\nledger   %s\n", v->identity_sha256, v->ledger_sha256);
     for (size_t i = 0; i < json_array_size(v->sessions); i++) {
@@ -115,6 +115,7 @@ static void print_json(const struct verification *v) {
         at = end + 1;
     }
     json_put(o, "sound", json_boolean(v->sound));
+    json_put(o, "prompts_checked", json_boolean(!v->without_prompts));
     json_put(o, "findings", findings);
     json_put(o, "planned", json_integer(v->planned));
     json_put(o, "recorded", json_integer(v->done));
@@ -134,10 +135,13 @@ int cli_verify(int argc, char **argv) {
     int count;
     bool helped, json = false;
     const struct cli_option options[] = {
+        {.name = "--without-prompts",
+         .flag = &v.without_prompts,
+         .help = "for a copy published without inputs/"},
         {.name = "--json", .flag = &json, .help = "one JSON object instead of text"},
     };
     struct err e = {0};
-    if (cli_parse(argc, argv, options, 1, &v.folder, 1, 1, &count, &helped, &e) != 0)
+    if (cli_parse(argc, argv, options, 2, &v.folder, 1, 1, &count, &helped, &e) != 0)
         return cli_fail(argv[0], &e);
     if (helped) return EXIT_DONE;
     struct arena *a = arena_create("verify");

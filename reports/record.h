@@ -172,7 +172,9 @@ int record_get_prompt(const struct record *r, const char *prompt_sha256, struct 
 bool record_has_prompts(const struct record *r);
 
 // Chain, plan coverage, inputs: everything of `lacuna verify` but re-scoring. Findings are appended
-// to `findings`, one a line; *sound says whether there were none.
-int record_verify(const char *folder, struct buf *findings, bool *sound, struct err *e);
+// to `findings`, one a line; *sound says whether there were none. `prompts` false leaves the stored
+// prompts alone, for a copy that was published without its inputs/.
+int record_verify(const char *folder, bool prompts, struct buf *findings, bool *sound,
+                  struct err *e);
 
 #endif

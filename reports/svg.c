@@ -15,7 +15,7 @@ enum {
     ARM_GAP = 12,
     PLOT_WIDTH = 420,
     PLOT_HEIGHT = 220,
-    PLOT_LEFT = 52,
+    PLOT_LEFT = 60,
     PLOT_TOP = 14,
     PLOT_BOTTOM = 44,
     LEGEND_WIDTH = 150,
@@ -127,7 +127,7 @@ static void add_axes(struct buf *out) {
         buf_printf(out,
                    "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>"
                    "<text x=\"%d\" y=\"%.1f\" class=\"axis right\">%d %%</text>\n",
-                   PLOT_LEFT, PLOT_LEFT + PLOT_WIDTH, y, y, PLOT_LEFT - 6, y + 4, i * 25);
+                   PLOT_LEFT, PLOT_LEFT + PLOT_WIDTH, y, y, PLOT_LEFT - 14, y + 4, i * 25);
         double x = plot_x(i * 25000);
         buf_printf(out, "<text x=\"%.1f\" y=\"%d\" class=\"axis mid\">%d %%</text>\n", x,
                    PLOT_TOP + PLOT_HEIGHT + 18, i * 25);

@@ -34,7 +34,7 @@ static void assert_sound(const char *folder) {
     struct buf findings = {0};
     struct err e = {0};
     bool sound;
-    ASSERT_OK(record_verify(folder, &findings, &sound, &e), e);
+    ASSERT_OK(record_verify(folder, true, &findings, &sound, &e), e);
     if (!sound) fail_msg("%s", findings.p);
     buf_free(&findings);
 }

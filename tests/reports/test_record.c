@@ -85,7 +85,7 @@ static void assert_sound(const char *folder, bool expected) {
     struct buf findings = {0};
     struct err e = {0};
     bool sound;
-    ASSERT_OK(record_verify(folder, &findings, &sound, &e), e);
+    ASSERT_OK(record_verify(folder, true, &findings, &sound, &e), e);
     if (sound != expected) fail_msg("sound %d: %s", sound, findings.p == NULL ? "" : findings.p);
     buf_free(&findings);
 }
@@ -320,13 +320,33 @@ static void test_hostile_bytes(void **state) {
             refused++;
             assert_true(strstr(e.text, folder) != NULL);
         }
-        record_verify(folder, &findings, &sound, &e);
+        record_verify(folder, true, &findings, &sound, &e);
         buf_free(&findings);
         put_file(a, folder, name, good);
     }
     assert_true(refused > 500);
     assert_sound(folder, true);
     arena_destroy(a);
+    sample_free(&s);
+}
+
+// A copy published without its prompts is whole but for them, and says so when asked for all.
+static void test_verify_without_prompts(void **state) {
+    (void)state;
+    struct sample s;
+    sample_make(&s, 7, 6, false);
+    struct err e = {0};
+    const char *folder = fresh(s.arena, "published");
+    ASSERT_OK(sample_run(&s, folder, 1, &e), e);
+    ASSERT_OK(file_remove(path_join(s.arena, folder, "inputs/pack.zst"), &e), e);
+    bool sound;
+    struct buf findings = {0};
+    ASSERT_OK(record_verify(folder, true, &findings, &sound, &e), e);
+    assert_false(sound);
+    assert_non_null(strstr(findings.p, "inputs/pack.zst"));
+    ASSERT_OK(record_verify(folder, false, &findings, &sound, &e), e);
+    assert_true(sound);
+    buf_free(&findings);
     sample_free(&s);
 }
 
@@ -354,7 +374,7 @@ static void test_verify_finds(void **state) {
         put_file(a, folder, name, (struct str){copy, good.n});
         struct buf findings = {0};
         bool sound = true;
-        if (record_verify(folder, &findings, &sound, &e) == 0 && sound)
+        if (record_verify(folder, true, &findings, &sound, &e) == 0 && sound)
             fail_msg("a changed bit of %s was not found (round %d)", name, round);
         buf_free(&findings);
         put_file(a, folder, name, good);
@@ -529,12 +549,12 @@ static void test_unknown_keys(void **state) {
 int main(void) {
     log_set_level(LOG_QUIET);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_spelling),
-        cmocka_unit_test(test_any_order),      cmocka_unit_test(test_torn_last_line),
-        cmocka_unit_test(test_damage_inside),  cmocka_unit_test(test_hostile_bytes),
-        cmocka_unit_test(test_verify_finds),   cmocka_unit_test(test_retries),
-        cmocka_unit_test(test_other_identity), cmocka_unit_test(test_whose_folder),
-        cmocka_unit_test(test_unknown_keys),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_spelling),
+        cmocka_unit_test(test_any_order),     cmocka_unit_test(test_torn_last_line),
+        cmocka_unit_test(test_damage_inside), cmocka_unit_test(test_hostile_bytes),
+        cmocka_unit_test(test_verify_finds),  cmocka_unit_test(test_verify_without_prompts),
+        cmocka_unit_test(test_retries),       cmocka_unit_test(test_other_identity),
+        cmocka_unit_test(test_whose_folder),  cmocka_unit_test(test_unknown_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
