@@ -7,9 +7,9 @@
 static void add_counts(const struct summary *s, struct buf *out) {
     buf_printf(out,
                "%lld of %lld planned trials done: %lld ok, %lld invalid, %lld error. %d repeats, "
-               "%d samples each.%s\n\n",
+               "%d sample%s each.%s\n\n",
                (long long)s->done, (long long)s->planned, (long long)s->ok, (long long)s->invalid,
-               (long long)s->error, s->repeats, s->samples,
+               (long long)s->error, s->repeats, s->samples, s->samples == 1 ? "" : "s",
                s->partial ? " **A partial plan** (cut by --only or --limit)." : "");
     for (int i = 0; i < s->count_count; i++) {
         buf_add_c(out, "- ");
@@ -81,8 +81,15 @@ static void add_contrasts(const struct summary *s, struct buf *out) {
     if (s->contrast_count == 0) return;
     buf_add_c(out, "## Contrasts\n\n");
     for (int i = 0; i < s->contrast_count; i++) {
-        buf_add_c(out, s->contrasts[i].primary ? "- **Primary.** " : "- Exploratory. ");
-        escape_markdown(out, str_from(s->contrasts[i].sentence));
+        const struct summary_contrast *c = &s->contrasts[i];
+        buf_add_c(out, c->primary ? "- **Primary**, " : "- ");
+        const char *const where[] = {c->model, c->placement, c->scope};
+        for (size_t k = 0; k < sizeof where / sizeof *where; k++) {
+            if (k > 0) buf_add_c(out, ", ");
+            escape_markdown(out, str_from(where[k]));
+        }
+        buf_add_c(out, ": ");
+        escape_markdown(out, str_from(c->sentence));
         buf_add_char(out, '\n');
     }
     buf_add_char(out, '\n');
