@@ -5,6 +5,7 @@
 #include "engine/base/str.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,8 +218,15 @@ int cli_parse(int argc, char **argv, const struct cli_option *options, int optio
     return 0;
 }
 
+void cli_print_clean(FILE *out, const char *text) {
+    for (const char *p = text; *p != '\0'; p++)
+        fputc((*p > 0 && *p < ' ' && *p != '\n' && *p != '\t') || *p == 0x7f ? '?' : *p, out);
+}
+
 int cli_fail(const char *verb, const struct err *e) {
-    fprintf(stderr, "lacuna: %s: %s\n", verb, e->text);
+    fprintf(stderr, "lacuna: %s: ", verb);
+    cli_print_clean(stderr, e->text); // it may quote a hostile file
+    fputc('\n', stderr);
     log_detail("raised at %s:%d", e->file != NULL ? e->file : "?", e->line);
     switch (e->code) {
     case ERR_USAGE:
@@ -241,8 +249,23 @@ static void let_waiting_threads_sleep_soon(char **argv) {
         execv("/proc/self/exe", argv);
 }
 
-int main(int argc, char **argv) {
-    let_waiting_threads_sleep_soon(argv);
+// A file that is opened while 0, 1 or 2 is free would get that number, and what is printed would go
+// into it. The wrong direction makes reading and printing fail as on a closed descriptor.
+static void fill_standard_descriptors(void) {
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) < 0) abort();
+}
+
+// Results that did not arrive are an error, whatever they said.
+static int end_output(int code) {
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (!lost || code == EXIT_ERROR || code == EXIT_USAGE) return code;
+    fprintf(stderr, "lacuna: standard output cannot be written; what was printed is not whole\n");
+    return EXIT_ERROR;
+}
+
+static int run_program(int argc, char **argv) {
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;
@@ -265,4 +288,10 @@ int main(int argc, char **argv) {
     fprintf(stderr, "lacuna: unknown verb \"%s\"%s%s%s; `lacuna --help` lists them\n", argv[1],
             near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
     return EXIT_USAGE;
+}
+
+int main(int argc, char **argv) {
+    let_waiting_threads_sleep_soon(argv);
+    fill_standard_descriptors();
+    return end_output(run_program(argc, argv));
 }

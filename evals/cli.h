@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // Exit codes (DESIGN section 8): the first that applies of 2, 1, 100, 3, 0.
 enum { EXIT_DONE = 0, EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_UNDECIDED = 3, EXIT_GATE = 100 };
@@ -45,6 +46,9 @@ int cli_parse(int argc, char **argv, const struct cli_option *options, int optio
 
 // Prints "lacuna: <verb>: text" to stderr and returns the exit code for the error.
 int cli_fail(const char *verb, const struct err *e);
+
+// Text that may come from outside: control characters, which a terminal would obey, become '?'.
+void cli_print_clean(FILE *out, const char *text);
 
 // One prototype a verb.
 int cli_new(int argc, char **argv);

@@ -9,8 +9,11 @@
 struct cli_overrides {
     struct cli_list set;
     const char *only;
-    int64_t limit; // 0: not given
+    int64_t limit; // CLI_NO_LIMIT: not given
 };
+#define CLI_NO_LIMIT INT64_MIN
+#define CLI_NO_OVERRIDES                                                                           \
+    { .limit = CLI_NO_LIMIT }
 
 // The three options of `plan`, `run` and `prompt`; put them into the verb's own list.
 #define CLI_OVERRIDE_OPTIONS(o)                                                                    \
@@ -26,6 +29,9 @@ struct cli_overrides {
         .name = "--limit", .value = "N", .help = "only the first N trials (a partial run)",        \
         .number = &(o).limit                                                                       \
     }
+
+// `limit` of a command line as experiment_load takes it.
+int cli_limit_check(int64_t limit, int64_t *out, struct err *e);
 
 int cli_experiment_load(const char *path, const struct cli_overrides *o, struct arena *a,
                         struct experiment **out, struct err *e);

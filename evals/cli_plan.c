@@ -311,7 +311,7 @@ static int run(const char *path, const struct cli_overrides *o, bool measure, bo
 
 int cli_plan(int argc, char **argv) {
     struct err e = {0};
-    struct cli_overrides overrides = {0};
+    struct cli_overrides overrides = CLI_NO_OVERRIDES;
     bool json = false, measure = false, helped = false;
     const char *path = NULL;
     int count = 0;

@@ -231,7 +231,7 @@ static int show(const struct shown *s, enum style style, struct err *e) {
 
 int cli_prompt(int argc, char **argv) {
     struct err e = {0};
-    struct cli_overrides overrides = {0};
+    struct cli_overrides overrides = CLI_NO_OVERRIDES;
     bool json = false, escapes = false, raw = false, helped = false;
     const char *positional[2] = {NULL, NULL};
     int count = 0;

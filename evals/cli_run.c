@@ -1,5 +1,6 @@
 // lacuna run: runs an experiment or resumes its run, then reports.
 #include "evals/cli.h"
+#include "evals/cli_experiment.h"
 #include "evals/run.h"
 
 #include "engine/base/file.h"
@@ -21,10 +22,15 @@ static void on_signal(int number) {
     run_interrupt();
 }
 
+// A terminal that is closed ends a run as cleanly (unless nohup asked for the contrary); a reader
+// of the progress that went away (`2>&1 | head`) does not end it at all.
 static void handle_signals(void) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 static void print_word(FILE *out, const char *word) {
@@ -53,12 +59,14 @@ static void say_how_to_resume(int argc, char **argv, const struct run_result *r)
 static int run_and_report(int argc, char **argv, const struct settings *s, struct arena *a,
                           int *exit_code, struct err *e) {
     struct experiment *x = NULL;
-    struct run_result r;
+    struct run_result r = {0};
     TRY(experiment_load(s->experiment, &s->overrides, a, &x, e));
     for (int i = 0; i < x->warning_count; i++) log_warn("%s", x->warnings[i]);
     handle_signals();
     int result = run_experiment(x, &s->run, a, &r, e);
     experiment_close(x);
+    if (result != 0 && e->code == ERR_IO && r.folder != NULL && file_is_directory(r.folder))
+        log_info("what was recorded stays; once the cause is gone, the same command goes on");
     TRY(result);
     if (r.interrupted) {
         say_how_to_resume(argc, argv, &r);
@@ -73,18 +81,18 @@ static int run_and_report(int argc, char **argv, const struct settings *s, struc
     return result;
 }
 
-static int check_settings(const struct settings *s, int64_t threads, int64_t memory,
-                          struct err *e) {
+static int check_settings(struct settings *s, int64_t threads, int64_t memory, struct err *e) {
     if (threads < 0 || threads > 4096)
         FAIL(e, ERR_USAGE, "--threads %lld is not between 0 and 4096", (long long)threads);
     if (memory < 0) FAIL(e, ERR_USAGE, "--memory %lld is below 0", (long long)memory);
-    if (s->overrides.limit == 0 || s->overrides.limit < -1)
-        FAIL(e, ERR_USAGE, "--limit %lld: at least one trial", (long long)s->overrides.limit);
+    TRY(cli_limit_check(s->overrides.limit, &s->overrides.limit, e));
+    if (s->run.folder != NULL && s->run.folder[0] == '\0')
+        FAIL(e, ERR_USAGE, "-o: the name of the run's folder is empty");
     return 0;
 }
 
 int cli_run(int argc, char **argv) {
-    struct settings s = {.run.runs_folder = "runs", .overrides.limit = -1};
+    struct settings s = {.run.runs_folder = "runs", .overrides.limit = CLI_NO_LIMIT};
     struct cli_list set = {.count = 0};
     int64_t threads = 0, memory = 0;
     bool helped;

@@ -21,6 +21,9 @@ struct tokenize_job {
 static int line_parse(const struct tokenize_job *job, struct str line, json_t **out,
                       struct err *e) {
     json_error_t why;
+    if (line.n == 0) {
+        FAIL(e, ERR_INPUT, "stdin, line %ld: is empty; an empty text is \"\"", job->line);
+    }
     *out =
         json_loadb(line.p, line.n, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &why);
     if (*out != NULL) return 0;

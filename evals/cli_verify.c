@@ -76,14 +76,8 @@ static const char *text_of(const json_t *o, const char *key) {
     return text != NULL ? text : "";
 }
 
-// Text from a record that may be hostile: what could steer a terminal is shown as a question mark.
-static void print_clean(const char *text) {
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++)
-        putchar((*p < ' ' && *p != '\n') || *p == 0x7f ? '?' : *p);
-}
-
 static void print_text(const struct verification *v) {
-    print_clean(v->findings.p != NULL ? v->findings.p : "");
+    cli_print_clean(stdout, v->findings.p != NULL ? v->findings.p : "");
     printf("%s: %s; %lld of %lld trials recorded", v->folder, v->sound ? "sound" : "NOT sound",
            (long long)v->done, (long long)v->planned);
     if (v->attempts > v->done)
@@ -98,7 +92,7 @@ static void print_text(const struct verification *v) {
         buf_printf(&line, "%s  %-11s after %lld lines, build %s%s%s\n", text_of(o, "time"),
                    text_of(o, "event"), (long long)json_integer_value(json_object_get(o, "lines")),
                    text_of(json_object_get(o, "build"), "commit"), detail[0] ? ": " : "", detail);
-        print_clean(line.p);
+        cli_print_clean(stdout, line.p);
         buf_free(&line);
     }
 }

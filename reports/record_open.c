@@ -56,7 +56,10 @@ static int take_folder(struct record_writer *w, enum record_state *state, struct
     TRY(file_make_directory(path_folder(w->arena, w->folder), e));
     struct err exists = {0};
     if (file_make_directory_exclusive(w->folder, &exists) != 0) {
-        if (exists.code != ERR_RECORD || !file_is_directory(w->folder)) {
+        if (exists.code == ERR_RECORD && !file_is_directory(w->folder))
+            FAIL(e, ERR_RECORD, "%s: is there and no folder; name another folder with -o",
+                 w->folder);
+        if (exists.code != ERR_RECORD) {
             if (e != NULL) *e = exists;
             return -1;
         }

@@ -179,8 +179,9 @@ static int make_one(const char *path, bool exclusive, struct err *e) {
     if (fail_point()) FAIL(e, ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
     if (mkdir(path, 0755) != 0) {
         if (errno == EEXIST && exclusive) FAIL(e, ERR_RECORD, "%s: exists already", path);
-        if (errno != EEXIST || !file_is_directory(path))
-            FAIL(e, ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
+        if (errno == EEXIST && !file_is_directory(path))
+            FAIL(e, ERR_IO, "%s: is there and no folder", path);
+        if (errno != EEXIST) FAIL(e, ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
     }
     fail_point_behind();
     return 0;

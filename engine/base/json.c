@@ -116,8 +116,11 @@ void json_put_bytes(json_t *object, const char *key, struct str s) {
 static int decode_base64(struct str text, const char *where, const char *key, struct arena *a,
                          struct str *out, struct err *e) {
     char *bytes = arena_alloc(a, text.n / 4 * 3 + 1);
+    size_t padding = str_find(text, STR("="), 0); // the decoder takes it anywhere, for zero bits
+    bool padded_well = padding == STR_NONE || padding + 1 == text.n ||
+                       (padding + 2 == text.n && text.p[padding + 1] == '=');
     int n =
-        text.n > INT32_MAX || text.n % 4 != 0
+        text.n > INT32_MAX || text.n % 4 != 0 || !padded_well
             ? -1
             : EVP_DecodeBlock((unsigned char *)bytes, (const unsigned char *)text.p, (int)text.n);
     if (n < 0) FAIL(e, ERR_INPUT, "%s: the key \"%s_base64\" is not base64", where, key);

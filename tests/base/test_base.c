@@ -118,6 +118,11 @@ static void json_keeps_order_and_bytes(void **state) {
     struct str bytes;
     ASSERT_OK(json_get_bytes(again, "raw", "text", a, &bytes, &e), e);
     assert_true(str_equal(bytes, STR("\xFF\x00\x01")));
+    static const char *const no_base64[] = {"!!!!", "AAA", "====", "AA=A", "=AAA"};
+    for (size_t i = 0; i < sizeof no_base64 / sizeof *no_base64; i++) {
+        json_put(again, "raw_base64", json_text_c(no_base64[i]));
+        ASSERT_FAILS(json_get_bytes(again, "raw", "text", a, &bytes, &e), e, ERR_INPUT, "base64");
+    }
     json_t *none;
     ASSERT_FAILS(json_parse(STR("{\"a\":1,\"a\":2}"), "text", &none, &e), e, ERR_INPUT, "text");
     arena_destroy(a);

@@ -100,6 +100,28 @@ static void test_run_and_again(void **state) {
     assert_holds(out, "the replies are the same");
 }
 
+// Results that cannot be printed are an error; a run whose progress nobody reads goes on. What is
+// printed never goes into a file of the record that got the number of a closed descriptor.
+static void test_nowhere_to_print(void **state) {
+    (void)state;
+    const char *verify = "cd %s; %s/lacuna verify four%s > /dev/full 2> said";
+    for (int i = 0; i < 2; i++) {
+        const char *json = i == 0 ? "" : " --json";
+        int status = system(arena_printf(arena, verify, fast_folder(), LACUNA_BINARY_DIR, json));
+        assert_int_equal(WEXITSTATUS(status), 1);
+    }
+    const char *closed = "cd %s; %s/lacuna run x.yaml -o closed 0<&- 1>&- 2>&-; rc=$?; "
+                         "test ! -s closed/lock || exit 9; exit $rc";
+    int status = system(arena_printf(arena, closed, fast_folder(), LACUNA_BINARY_DIR));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    lacuna_ok("verify closed");
+    const char *unread = "cd %s; (%s/lacuna run x.yaml -o unread > out; echo $? > rc) 2>&1 | true; "
+                         "until test -s rc; do sleep 0.05; done; exit $(cat rc)";
+    status = system(arena_printf(arena, unread, fast_folder(), LACUNA_BINARY_DIR));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    lacuna_ok("verify unread");
+}
+
 // The local engine: a trial computed alone and on other threads gives the recorded ids.
 static void test_repeat_local(void **state) {
     (void)state;
@@ -142,6 +164,14 @@ static void test_usage(void **state) {
     assert_int_equal(lacuna("view four --port 70000"), 2);
     assert_int_equal(lacuna("repeat four no/such/key"), 2);
     assert_holds(said, "no/such/key");
+    assert_int_equal(lacuna("run x.yaml --limit -1"), 2);
+    assert_int_equal(lacuna("plan x.yaml --limit 0"), 2);
+    assert_holds(said, "--limit takes a number of trials from 1 to 2147483647, not 0");
+    assert_int_equal(lacuna("run x.yaml -o ''"), 2);
+    assert_int_equal(lacuna("run x.yaml -o x.yaml"), 1);
+    assert_holds(said, "x.yaml: is there and no folder; name another folder with -o");
+    assert_int_equal(lacuna("run x.yaml -o x.yaml/sub"), 1);
+    assert_holds(said, "x.yaml: is there and no folder");
     assert_int_equal(lacuna("run x.yaml -o ."), 1); // somebody's folder
     assert_holds(said, "is not the folder of a run");
 }
@@ -205,11 +235,16 @@ static void test_interrupted(void **state) {
     const char *flag = path_join(arena, fast_folder(), "stuck");
     ASSERT_OK(file_write_atomic(flag, STR(""), &e), e);
     const char *script =
-        "cd %s; %s/lacuna run h.yaml -o 'with space' > out 2> said & p=$!; "
-        "until test -s 'with space/trials.jsonl'; do sleep 0.05; done; kill -TERM $p; wait $p";
-    int status = system(arena_printf(arena, script, fast_folder(), LACUNA_BINARY_DIR));
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
+        "cd %s; %s/lacuna run h.yaml -o '%s' > out 2> said & p=$!; "
+        "until test -s '%s/trials.jsonl'; do sleep 0.05; done; kill -%s $p; wait $p";
+    static const char *const signals[] = {"HUP", "TERM"}; // a terminal that is closed, too
+    static const char *const folders[] = {"hung up", "with space"};
+    for (int i = 0; i < 2; i++) {
+        int status = system(arena_printf(arena, script, fast_folder(), LACUNA_BINARY_DIR,
+                                         folders[i], folders[i], signals[i]));
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 1);
+    }
     ASSERT_OK(file_read(path_join(arena, fast_folder(), "said"), 1 << 20, arena, &said, &e), e);
     assert_holds(said, "resume with\n  lacuna run h.yaml -o 'with space'\n");
     ASSERT_OK(file_remove(flag, &e), e);
@@ -287,9 +322,13 @@ static void test_view(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run_and_again), cmocka_unit_test(test_repeat_local),
-        cmocka_unit_test(test_usage),         cmocka_unit_test(test_verify_finds),
-        cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_view),
+        cmocka_unit_test(test_run_and_again),
+        cmocka_unit_test(test_repeat_local),
+        cmocka_unit_test(test_nowhere_to_print),
+        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_verify_finds),
+        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_view),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -60,7 +60,8 @@ static void test_errors(void **state) {
     } cases[] = {
         {VOCABULARY, "\"a\"\nb\n", 1, "stdin, line 2: not JSON"},
         {VOCABULARY, "[1]\n", 1, "line 1: expected a JSON string"},
-        {VOCABULARY, "\n", 1, "line 1: not JSON"},
+        {VOCABULARY, "\n", 1, "line 1: is empty; an empty text is \"\""},
+        {VOCABULARY, "{\"text_base64\":\"AA=A\"}\n", 1, "is not base64"},
         {VOCABULARY " --decode", "\"a\"\n", 1, "expected a JSON array"},
         {VOCABULARY " --decode", "[0,10367]\n", 1, "entry 2 is not an id from 0 to 10366"},
         {VOCABULARY " --decode", "[1.5]\n", 1, "entry 1"},

@@ -517,7 +517,7 @@ static void test_whose_folder(void **state) {
     ASSERT_OK(file_list(foreign, a, &names, &count, &e), e);
     assert_int_equal(count, 1);
     ASSERT_FAILS(sample_run(&s, path_join(a, foreign, "thesis.tex"), 1, &e), e, ERR_RECORD,
-                 "exists already");
+                 "is there and no folder");
     ASSERT_FAILS(sample_run(&s, "/proc/lacuna/run", 1, &e), e, ERR_IO, "/proc/lacuna");
 
     const char *empty = fresh(a, "empty");
