@@ -56,22 +56,6 @@ static bool wait_for(int fd, short events, uint64_t end_ns) {
     return false;
 }
 
-// The head of a request; a body is neither expected nor read.
-static bool read_head(int fd, char *bytes, size_t *n) {
-    uint64_t end = clock_ns() + PATIENCE_NS;
-    *n = 0;
-    while (*n <= SERVE_REQUEST_BYTES_MOST) {
-        struct str have = {bytes, *n};
-        if (str_find(have, STR("\r\n\r\n"), 0) != STR_NONE) return true;
-        if (!wait_for(fd, POLLIN, end)) return false;
-        ssize_t got = recv(fd, bytes + *n, SERVE_REQUEST_BYTES_MOST + 1 - *n, MSG_DONTWAIT);
-        if (got <= 0 && errno != EAGAIN && errno != EINTR) return false;
-        if (got == 0) return false;
-        if (got > 0) *n += (size_t)got;
-    }
-    return true; // too long, which the response says
-}
-
 static void write_all(int fd, struct str bytes) {
     uint64_t end = clock_ns() + PATIENCE_NS;
     for (size_t done = 0; done < bytes.n;) {
@@ -85,17 +69,72 @@ static void write_all(int fd, struct str bytes) {
     }
 }
 
-static void serve_one(int fd, const char *folder, int port) {
-    char head[SERVE_REQUEST_BYTES_MOST + 1];
+// Whoever connects and says nothing, as browsers do in advance, waits beside the others.
+struct visitor {
+    int fd; // -1: nobody
+    uint64_t end_ns;
     size_t n;
-    struct buf response = {0};
-    if (read_head(fd, head, &n)) {
-        serve_request(folder, port, (struct str){head, n}, &response);
-        write_all(fd, buf_str(&response));
+    char head[SERVE_REQUEST_BYTES_MOST + 1];
+};
+#define VISITORS_MOST 16
+
+// 1: the head of a request is there (a body is neither expected nor read), or it is too long, which
+// the response says. 0: more is to come. -1: nobody is there any more.
+static int read_some(struct visitor *v) {
+    ssize_t got = recv(v->fd, v->head + v->n, sizeof v->head - v->n, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    if (got <= 0) return -1;
+    v->n += (size_t)got;
+    struct str have = {v->head, v->n};
+    return v->n == sizeof v->head || str_find(have, STR("\r\n\r\n"), 0) != STR_NONE;
+}
+
+static void dismiss(struct visitor *v) {
+    if (v->fd < 0) return;
+    shutdown(v->fd, SHUT_RDWR);
+    close(v->fd);
+    v->fd = -1;
+}
+
+static void attend(struct visitor *v, bool ready, const char *folder, int port) {
+    int state = ready ? read_some(v) : 0;
+    if (state == 0 && clock_ns() < v->end_ns) return;
+    if (state > 0) {
+        struct buf response = {0};
+        serve_request(folder, port, (struct str){v->head, v->n}, &response);
+        write_all(v->fd, buf_str(&response));
+        buf_free(&response);
     }
-    buf_free(&response);
-    shutdown(fd, SHUT_RDWR);
-    close(fd);
+    dismiss(v);
+}
+
+// Where all places are taken, the one that has waited longest goes.
+static void welcome(int listener, struct visitor *visitors) {
+    int fd = accept(listener, NULL, NULL);
+    if (fd < 0) return;
+    struct visitor *place = &visitors[0];
+    for (int i = 1; i < VISITORS_MOST && place->fd >= 0; i++)
+        if (visitors[i].fd < 0 || visitors[i].end_ns < place->end_ns) place = &visitors[i];
+    dismiss(place);
+    place->fd = fd;
+    place->n = 0;
+    place->end_ns = clock_ns() + PATIENCE_NS;
+}
+
+static void serve_visitors(int listener, const char *folder, int port) {
+    struct visitor visitors[VISITORS_MOST];
+    for (int i = 0; i < VISITORS_MOST; i++) visitors[i].fd = -1;
+    while (!stopped) {
+        struct pollfd p[VISITORS_MOST + 1];
+        for (int i = 0; i < VISITORS_MOST; i++)
+            p[i] = (struct pollfd){.fd = visitors[i].fd, .events = POLLIN};
+        p[VISITORS_MOST] = (struct pollfd){.fd = listener, .events = POLLIN};
+        if (poll(p, VISITORS_MOST + 1, 1000) < 0) continue;
+        for (int i = 0; i < VISITORS_MOST && !stopped; i++)
+            if (visitors[i].fd >= 0) attend(&visitors[i], p[i].revents != 0, folder, port);
+        if (p[VISITORS_MOST].revents != 0) welcome(listener, visitors);
+    }
+    for (int i = 0; i < VISITORS_MOST; i++) dismiss(&visitors[i]);
 }
 
 static int serve(const char *folder, int port, struct err *e) {
@@ -107,11 +146,7 @@ static int serve(const char *folder, int port, struct err *e) {
     printf("http://127.0.0.1:%d/\n", bound);
     fflush(stdout);
     fprintf(stderr, "lacuna: serving %s until interrupted (Ctrl-C)\n", folder);
-    while (!stopped) {
-        if (!wait_for(listener, POLLIN, clock_ns() + PATIENCE_NS)) continue;
-        int fd = accept(listener, NULL, NULL);
-        if (fd >= 0) serve_one(fd, folder, bound);
-    }
+    serve_visitors(listener, folder, bound);
     close(listener);
     return 0;
 }
