@@ -106,7 +106,7 @@ int file_read(const char *path, size_t max_bytes, struct arena *a, struct str *o
 
 bool file_exists(const char *path) {
     struct stat status;
-    return stat(path, &status) == 0;
+    return stat(path, &status) == 0 || errno == EACCES;
 }
 
 bool file_is_directory(const char *path) {

@@ -24,6 +24,7 @@ void file_map_close(struct file_map *m);
 
 // Reads a file into the arena; refuses more than max_bytes (ERR_INPUT). NUL behind the end.
 int file_read(const char *path, size_t max_bytes, struct arena *a, struct str *out, struct err *e);
+// What may not be looked at counts as there: opening it says why it cannot be had.
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
 

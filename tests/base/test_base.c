@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -215,6 +216,31 @@ static void locks_exclude(void **state) {
     arena_destroy(a);
 }
 
+// A folder that the user may not enter is not taken for one without the file.
+static void a_forbidden_file_is_there(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    struct err e = {0};
+    char *folder = path_join(a, test_folder(), "closed"), *path = path_join(a, folder, "file");
+    ASSERT_OK(file_make_directory(folder, &e), e);
+    assert_false(file_exists(path));
+    ASSERT_OK(file_write_atomic(path, STR("x"), &e), e);
+    assert_int_equal(chmod(folder, 0), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(65534) != 0) _exit(9);
+        struct str text;
+        bool denied = file_read(path, 10, a, &text, &e) != 0 && e.code == ERR_IO;
+        _exit(file_exists(path) && denied && strstr(e.text, "Permission denied") != NULL ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_int_equal(status, 0);
+    arena_destroy(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(philox_known_answers),
@@ -228,6 +254,7 @@ int main(void) {
         cmocka_unit_test(error_text_is_cut_at_a_character),
         cmocka_unit_test(files_are_written_whole),
         cmocka_unit_test(locks_exclude),
+        cmocka_unit_test(a_forbidden_file_is_there),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }
