@@ -131,12 +131,25 @@ static void check_references(struct references *r, struct str text, bool pattern
     WRONG(path, "%s", without_where(&e));
 }
 
+// Chat templates print any role, so a misspelt one would reach the model unnoticed.
+static void check_role(struct load *l, struct str role, const char *path) {
+    static const char *const known[] = {"system", "user", "assistant", "developer", "tool"};
+    size_t count = sizeof known / sizeof *known;
+    for (size_t i = 0; i < count; i++)
+        if (role.p == NULL || str_equal_c(role, known[i])) return;
+    const char *near = str_nearest(str_to_c(l->arena, role), known, count);
+    diagnose_warning_at(l->d, l->root, path,
+                        AT("an unusual role%s%s%s", near ? "; did you mean " : "", near ? near : "",
+                           near ? "?" : ""));
+}
+
 static void check_messages(struct load *l) {
     const struct experiment *x = l->x;
     struct references r = {.l = l, .filler = true};
     bool missing = x->message_count == 0;
     for (int i = 0; i < x->message_count; i++) {
         check_references(&r, x->messages[i].text, false, AT("prompt.messages[%d].text", i));
+        check_role(l, x->messages[i].role, AT("prompt.messages[%d].role", i));
         missing |= x->messages[i].text.p == NULL;
     }
     if (!missing && r.fillers == 0)

@@ -380,6 +380,20 @@ static void written_texts_arrive_or_are_warned_about(void **state) {
     experiment_close(x);
 }
 
+static void unusual_roles_are_warned_about(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct experiment *x = NULL;
+    ASSERT_OK(load_bytes(edited("role: user", "role: usr"), &x, &e), e);
+    assert_int_equal(x->warning_count, 1);
+    assert_non_null(strstr(x->warnings[0], "x.yaml:10:14: warning: prompt.messages[1].role: an "
+                                           "unusual role; did you mean user?"));
+    experiment_close(x);
+    ASSERT_OK(load_bytes(edited("role: system", "role: developer"), &x, &e), e);
+    assert_int_equal(x->warning_count, 0);
+    experiment_close(x);
+}
+
 static void texts_from_files_are_raw_bytes(void **state) {
     (void)state;
     struct err e = {0};
@@ -419,6 +433,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(bombs_are_refused_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(ordinary_aliases_work, setup, teardown),
         cmocka_unit_test_setup_teardown(written_texts_arrive_or_are_warned_about, setup, teardown),
+        cmocka_unit_test_setup_teardown(unusual_roles_are_warned_about, setup, teardown),
         cmocka_unit_test_setup_teardown(texts_from_files_are_raw_bytes, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
