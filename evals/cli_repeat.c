@@ -4,9 +4,20 @@
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
+#include "engine/base/log.h"
 
 #include <stdio.h>
 #include <string.h>
+
+// Another model may well give the same reply; that it is another has to be said.
+static void compare_models(const struct record *r, const struct provider *p, int model) {
+    const json_t *then = json_array_get(json_object_get(r->identity, "models"), (size_t)model);
+    const char *before = json_string_value(json_object_get(then, "sha256"));
+    const char *now = json_string_value(json_object_get(p->what.identity, "sha256"));
+    if (before != NULL && now != NULL && strcmp(before, now) != 0)
+        log_warn("the model is another one than the record's: sha256 %.12s... then, %.12s... now",
+                 before, now);
+}
 
 static int compute(const struct experiment *x, const struct record *r, const struct record_trial *t,
                    const struct run_options *options, struct arena *a,
@@ -20,6 +31,7 @@ static int compute(const struct experiment *x, const struct record *r, const str
     struct run_offer offer;
     bool accepted = false, any = false;
     TRY(run_provider_open(x, model, options, false, &p, e));
+    compare_models(r, p, model);
     int result = run_offer_make(x, r, p, t, 0, a, &offer, e);
     if (result == 0) result = p->ops->submit(p, &offer.request, &accepted, e);
     if (result == 0 && accepted) result = p->ops->next(p, a, c, &any, e);

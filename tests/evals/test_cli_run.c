@@ -224,6 +224,10 @@ static void test_verify_finds(void **state) {
     buf_free(&changed);
     assert_int_equal(lacuna("verify seen"), 1);
     assert_holds(out, "recorded as violated, scored again as");
+    change_text("x.json", "\"in_flight\": 2", "\"in_flight\": 3");
+    lacuna_ok("repeat seen m/short/-/-/0/0");
+    assert_holds(said, "the model is another one than the record's");
+    change_text("x.json", "\"in_flight\": 3", "\"in_flight\": 2");
 }
 
 // Ctrl-C: a clean end, exit code 1, and the command that goes on, which then does.
