@@ -218,6 +218,16 @@ int cli_parse(int argc, char **argv, const struct cli_option *options, int optio
     return 0;
 }
 
+int cli_check_ranges(const struct cli_range *ranges, int count, struct err *e) {
+    for (int i = 0; i < count; i++) {
+        const struct cli_range *r = &ranges[i];
+        if (r->value < r->least || r->value > r->most)
+            FAIL(e, ERR_USAGE, "%s %" PRId64 " is not between %" PRId64 " and %" PRId64, r->name,
+                 r->value, r->least, r->most);
+    }
+    return 0;
+}
+
 void cli_print_clean(FILE *out, const char *text) {
     for (const char *p = text; *p != '\0'; p++)
         fputc((*p > 0 && *p < ' ' && *p != '\n' && *p != '\t') || *p == 0x7f ? '?' : *p, out);

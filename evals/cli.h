@@ -44,6 +44,13 @@ int cli_parse(int argc, char **argv, const struct cli_option *options, int optio
               const char **positional, int least, int most, int *count, bool *helped,
               struct err *e);
 
+struct cli_range {
+    const char *name; // of the option
+    int64_t value, least, most;
+};
+// Refuses the first value that is out of its range, by name.
+int cli_check_ranges(const struct cli_range *ranges, int count, struct err *e);
+
 // Prints "lacuna: <verb>: text" to stderr and returns the exit code for the error.
 int cli_fail(const char *verb, const struct err *e);
 

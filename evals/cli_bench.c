@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TOKENS_MOST (1 << 22) // of each option
+
 struct settings {
     const char *path;
     struct session_options session;
@@ -224,29 +226,54 @@ static int run(struct settings *set, struct arena *a, struct err *e) {
     return result;
 }
 
+struct numbers {
+    int64_t prompt, reply, depth, batch, repeats, threads, chunk; // as typed
+};
+
+static int settle(const struct numbers *n, struct settings *set, struct err *e) {
+    const struct cli_range ranges[] = {
+        {"--prompt", n->prompt, 1, TOKENS_MOST},
+        {"--reply", n->reply, 1, TOKENS_MOST},
+        {"--depth", n->depth, 1, TOKENS_MOST},
+        {"--chunk", n->chunk, 0, TOKENS_MOST},
+        {"--batch", n->batch, 2, 64},
+        {"--repeats", n->repeats, 1, 64},
+        {"--threads", n->threads, 0, 4096},
+    };
+    TRY(cli_check_ranges(ranges, sizeof ranges / sizeof *ranges, e));
+    set->prompt_tokens = (uint32_t)n->prompt;
+    set->reply_tokens = (uint32_t)n->reply;
+    set->depth = (uint32_t)n->depth;
+    set->batch = (uint32_t)n->batch;
+    set->repeats = (int)n->repeats;
+    set->session.threads = (int)n->threads;
+    set->session.chunk_tokens = (uint32_t)n->chunk;
+    return 0;
+}
+
 int cli_bench(int argc, char **argv) {
     struct settings set = {0};
     struct session_options *o = &set.session;
-    int64_t prompt = 512, reply = 64, depth = 16, batch = 8, repeats = 5, threads = 0, chunk = 0;
+    struct numbers n = {.prompt = 512, .reply = 64, .depth = 16, .batch = 8, .repeats = 5};
     const struct cli_option options[] = {
         {.name = "--prompt",
          .value = "N",
          .help = "tokens of the prefill (512)",
-         .number = &prompt},
-        {.name = "--reply", .value = "N", .help = "tokens to decode (64)", .number = &reply},
+         .number = &n.prompt},
+        {.name = "--reply", .value = "N", .help = "tokens to decode (64)", .number = &n.reply},
         {.name = "--depth",
          .value = "N",
          .help = "tokens in front of these (16)",
-         .number = &depth},
+         .number = &n.depth},
         {.name = "--batch",
          .value = "N",
          .help = "sequences at once, 2 to 64 (8)",
-         .number = &batch},
+         .number = &n.batch},
         {.name = "--repeats",
          .value = "N",
          .help = "of each test, 1 to 64 (5)",
-         .number = &repeats},
-        {.name = "--chunk", .value = "N", .help = "tokens of one pass (512)", .number = &chunk},
+         .number = &n.repeats},
+        {.name = "--chunk", .value = "N", .help = "tokens of one pass (512)", .number = &n.chunk},
         {.name = "--numerics",
          .value = "ID",
          .help = "bf16-1 (default) or f32",
@@ -263,7 +290,7 @@ int cli_bench(int argc, char **argv) {
         {.name = "--beyond-trained",
          .help = "lengths may exceed the trained context",
          .flag = &o->beyond_trained},
-        {.name = "--threads", .value = "N", .help = "default: all cores", .number = &threads},
+        {.name = "--threads", .value = "N", .help = "default: all cores", .number = &n.threads},
         {.name = "--json", .help = "for programs", .flag = &set.json},
     };
     struct err e = {0};
@@ -273,19 +300,7 @@ int cli_bench(int argc, char **argv) {
                   &helped, &e) != 0)
         return cli_fail(argv[0], &e);
     if (helped) return EXIT_DONE;
-    if (prompt < 1 || reply < 1 || depth < 1 || batch < 2 || batch > 64 || repeats < 1 ||
-        repeats > 64 || threads < 0 || threads > 4096 || chunk < 0 ||
-        prompt + reply + depth + chunk > 1 << 24) {
-        ERR_SET(&e, ERR_USAGE, "a number is out of its range; see --help");
-        return cli_fail(argv[0], &e);
-    }
-    set.prompt_tokens = (uint32_t)prompt;
-    set.reply_tokens = (uint32_t)reply;
-    set.depth = (uint32_t)depth;
-    set.batch = (uint32_t)batch;
-    set.repeats = (int)repeats;
-    o->threads = (int)threads;
-    o->chunk_tokens = (uint32_t)chunk;
+    if (settle(&n, &set, &e) != 0) return cli_fail(argv[0], &e);
     struct arena *a = arena_create("model");
     int result = run(&set, a, &e);
     arena_destroy(a);

@@ -214,9 +214,10 @@ static int parse(int argc, char **argv, struct typed *t, bool *helped, struct er
 
 // `stops` has room for CLI_LIST_MOST.
 static int settle(struct typed *t, struct str *stops, struct err *e) {
-    if (t->max_tokens < 1 || t->max_tokens > INT32_MAX || t->context < 0 ||
-        t->context > UINT32_MAX || t->threads < 0 || t->threads > 4096)
-        FAIL(e, ERR_USAGE, "--max-tokens is a number from 1 on, --context and --threads from 0 on");
+    const struct cli_range ranges[] = {{"--max-tokens", t->max_tokens, 1, INT32_MAX},
+                                       {"--context", t->context, 0, UINT32_MAX},
+                                       {"--threads", t->threads, 0, 4096}};
+    TRY(cli_check_ranges(ranges, sizeof ranges / sizeof *ranges, e));
     for (int i = 0; i < t->stop.count; i++) stops[i] = str_from(t->stop.items[i]);
     struct settings *s = &t->set;
     s->provider.path = t->path;

@@ -156,11 +156,11 @@ int cli_score_text(int argc, char **argv) {
                   &helped, &e) != 0)
         return cli_fail(argv[0], &e);
     if (helped) return EXIT_DONE;
-    if (top < 0 || top > UINT32_MAX || context < 0 || context > UINT32_MAX || threads < 0 ||
-        threads > 4096) {
-        ERR_SET(&e, ERR_USAGE, "--top, --context and --threads are numbers from 0 on");
+    const struct cli_range ranges[] = {{"--top", top, 0, UINT32_MAX},
+                                       {"--context", context, 0, UINT32_MAX},
+                                       {"--threads", threads, 0, 4096}};
+    if (cli_check_ranges(ranges, sizeof ranges / sizeof *ranges, &e) != 0)
         return cli_fail(argv[0], &e);
-    }
     set.top = (uint32_t)top;
     o->context_tokens = (uint32_t)context;
     o->threads = (int)threads;

@@ -140,7 +140,13 @@ static void test_refusals(void **state) {
         {"generate nowhere.gguf", "", "nowhere.gguf", 1},
         {"score-text tiny.gguf --context 3", "[5,6,7,8]", "line 1: 4 tokens", 2},
         {"score-text tiny.gguf --backend cuda", "", "CUDA", 1},
-        {"bench tiny.gguf --repeats 0", "", "range", 2},
+        {"generate 'no\x1B[31mwhere.gguf'", "", "no?[31mwhere.gguf", 1}, // for a terminal
+        {"generate tiny.gguf --max-tokens 0", "", "--max-tokens 0 is not between 1 and", 2},
+        {"generate tiny.gguf --context 99999999999", "", "--context 99999999999 is not", 2},
+        {"score-text tiny.gguf --top -1", "", "--top -1 is not between 0 and", 2},
+        {"bench tiny.gguf --repeats 0", "", "--repeats 0 is not between 1 and 64", 2},
+        {"bench tiny.gguf --depth 9223372036854775807 --prompt 9223372036854775807", "",
+         "--prompt 9223372036854775807 is not between 1 and", 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *out, *said;
