@@ -145,7 +145,8 @@ static void add_header(struct buf *b, const struct shown *s) {
     buf_printf(b, "%s\n", t->key);
     buf_printf(b, "%u tokens (%u of the template, %u shared with the trial before), %zu bytes\n",
                t->prompt_tokens, t->template_tokens, t->shared_tokens, s->text.n);
-    buf_printf(b, "prompt sha256 %s\nids    sha256 %s\n", t->prompt_sha256, t->ids_sha256);
+    buf_printf(b, "prompt sha256 %s\nids    sha256 %s\n", t->prompt_sha256,
+               t->ids_sha256[0] != '\0' ? t->ids_sha256 : "not known");
     for (int i = 0; i < t->span_count; i++) {
         const struct record_span *x = &t->spans[i];
         buf_printf(b, "%-12s tokens %u-%u, bytes %zu-%zu, depth %s%s\n", x->constraint,
@@ -196,7 +197,7 @@ static void add_json(struct buf *b, const struct shown *s) {
     json_put(o, "key", json_text_c(t->key));
     json_put_bytes(o, "text", s->text);
     json_put(o, "prompt_sha256", json_text_c(t->prompt_sha256));
-    json_put(o, "ids_sha256", json_text_c(t->ids_sha256));
+    json_put(o, "ids_sha256", json_text_c(t->ids_sha256[0] != '\0' ? t->ids_sha256 : NULL));
     json_put(o, "prompt_tokens", json_integer(t->prompt_tokens));
     json_put(o, "template_tokens", json_integer(t->template_tokens));
     json_put(o, "spans", spans_json(t));

@@ -56,8 +56,11 @@ static int draft_order(const void *x, const void *y) {
 
 // ---- groups of equal trials ----
 
-static bool same_prompt(const struct draft *a, const struct draft *b) {
-    return a->cell.model == b->cell.model && strcmp(a->t.ids_sha256, b->t.ids_sha256) == 0;
+bool plan_same_prompt(const struct record_trial *a, const struct record_trial *b) {
+    bool ids = a->ids_sha256[0] != '\0' && b->ids_sha256[0] != '\0';
+    return strcmp(a->model, b->model) == 0 &&
+           (ids ? strcmp(a->ids_sha256, b->ids_sha256) == 0
+                : strcmp(a->prompt_sha256, b->prompt_sha256) == 0);
 }
 
 // Within one cell equal prompts come from one repeat only: in plan order such trials are
@@ -65,7 +68,8 @@ static bool same_prompt(const struct draft *a, const struct draft *b) {
 static int repeats_check(const struct planner *p, struct err *e) {
     for (int64_t i = 1; i < p->count; i++) {
         const struct draft *a = p->drafts[i - 1], *b = p->drafts[i];
-        if (!same_prompt(a, b) || cell_order(a, b) != 0 || a->t.repeat == b->t.repeat) continue;
+        if (!plan_same_prompt(&a->t, &b->t) || cell_order(a, b) != 0 || a->t.repeat == b->t.repeat)
+            continue;
         FAIL(e, ERR_CONFIG,
              "trials %s and %s have the same prompt: these repeats draw nothing. Give the filler "
              "more "
@@ -81,16 +85,12 @@ int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int6
     int64_t next = 0;
     for (int64_t i = 0; i < count; i++) groups[i] = -1;
     for (int64_t i = 0; i < count; i++) {
+        if (groups[i] >= 0) continue;
         const struct record_trial *t = &trials[i];
-        for (int64_t k = i + 1; groups[i] < 0 && k < count; k++) {
-            const struct record_trial *o = &trials[k];
-            if (strcmp(t->model, o->model) != 0 || strcmp(t->ids_sha256, o->ids_sha256) != 0) break;
-            if (strcmp(t->seed, o->seed) != 0) continue;
-            groups[i] = next++;
-            for (int64_t m = k; m < count; m++) {
-                if (strcmp(trials[m].ids_sha256, t->ids_sha256) != 0) break;
-                if (strcmp(trials[m].seed, t->seed) == 0) groups[m] = groups[i];
-            }
+        for (int64_t k = i + 1; k < count && plan_same_prompt(t, &trials[k]); k++) {
+            if (strcmp(t->seed, trials[k].seed) != 0) continue;
+            if (groups[i] < 0) groups[i] = next++;
+            groups[k] = groups[i];
         }
     }
     return next;

@@ -38,9 +38,12 @@ int plan_prompt(const struct experiment *x, struct provider *const *providers, c
 // and the sample number alone. `seed` of the trial's line is its key and counter half in hex.
 struct rng plan_sampling_stream(const struct experiment *x, const struct record_trial *t);
 
-// Trials, in plan order, with equal ids (without ids: prompts) and equal sampling stream: groups[i]
-// is the group that trial i shares with others, or -1. Returns how many there are. Without exact
-// ids the line's `ids_sha256` is that of the prompt's text.
+// Does one model get the same ids (without exact ids: the same text)? Such trials are neighbours in
+// plan order.
+bool plan_same_prompt(const struct record_trial *a, const struct record_trial *b);
+
+// Trials, in plan order, with the same prompt and the same sampling stream: groups[i] is the group
+// that trial i shares with others, or -1. Returns how many there are.
 int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int64_t *groups);
 
 #endif

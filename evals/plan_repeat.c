@@ -186,7 +186,6 @@ static void drafts_make(struct work *w, const struct cell *c, const struct promp
                                        .var_count = w->d.var_count};
             if (c->placement >= 0) t->placement = x->placements[c->placement].id;
             hash_bytes(prompt->text.p, prompt->text.n, t->prompt_sha256);
-            memcpy(t->ids_sha256, t->prompt_sha256, sizeof t->ids_sha256);
             if (prompt->ids.count > 0) hash_ids(prompt->ids.ids, prompt->ids.count, t->ids_sha256);
             draft_parts(p, prompt, out);
             draft_spans(p, w, c, prompt, out);

@@ -59,14 +59,6 @@ struct group {
     int64_t count;
 };
 
-// Equal prompts are neighbours in plan order, whatever their samples.
-static bool same_prompt(const struct record_trial *a, const struct record_trial *b) {
-    bool ids = a->ids_sha256[0] != '\0' && b->ids_sha256[0] != '\0';
-    return strcmp(a->model, b->model) == 0 && a->reply_tokens_max == b->reply_tokens_max &&
-           (ids ? strcmp(a->ids_sha256, b->ids_sha256) == 0
-                : strcmp(a->prompt_sha256, b->prompt_sha256) == 0);
-}
-
 static bool same_stream(const struct record_trial *a, const struct record_trial *b) {
     return strcmp(a->seed, b->seed) == 0;
 }
@@ -178,7 +170,7 @@ static int record_refusal(struct run *r, const struct group *g, const struct err
 static int reuse(struct run *r, const struct group *g, bool *reused, struct err *e) {
     const struct record_trial *plan = r->record->trials, *t = &plan[g->trials[0]];
     *reused = false;
-    for (int64_t at = t->trial - 1; at >= 0 && same_prompt(&plan[at], t); at--) {
+    for (int64_t at = t->trial - 1; at >= 0 && plan_same_prompt(&plan[at], t); at--) {
         const struct record_outcome *known = r->record->outcomes[at];
         if (known == NULL || known->status != STATUS_OK || !same_stream(&plan[at], t)) continue;
         struct arena *a = arena_create("trial");
@@ -280,8 +272,9 @@ static int64_t make_groups(struct run *r, const int64_t *trials, int64_t count, 
     for (int64_t i = 0; i < count; i++) {
         const struct record_trial *t = &plan[trials[i]];
         int64_t k = i - 1;
-        while (k >= 0 && same_prompt(&plan[trials[k]], t) && !same_stream(&plan[trials[k]], t)) k--;
-        owner[i] = k >= 0 && same_prompt(&plan[trials[k]], t) ? owner[k] : n++;
+        while (k >= 0 && plan_same_prompt(&plan[trials[k]], t) && !same_stream(&plan[trials[k]], t))
+            k--;
+        owner[i] = k >= 0 && plan_same_prompt(&plan[trials[k]], t) ? owner[k] : n++;
         groups[owner[i]].count++;
     }
     int64_t *members = arena_array(a, (size_t)count, sizeof *members);

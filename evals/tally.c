@@ -83,7 +83,7 @@ static int by_completion(const void *left, const void *right) {
     const struct record_trial *b = (*(struct tally_trial *const *)right)->planned;
     int order = strcmp(a->model, b->model);
     if (order == 0) order = strcmp(a->ids_sha256, b->ids_sha256);
-    if (order == 0) order = strcmp(a->prompt_sha256, b->prompt_sha256);
+    if (order == 0 && a->ids_sha256[0] == '\0') order = strcmp(a->prompt_sha256, b->prompt_sha256);
     return order != 0 ? order : strcmp(a->seed, b->seed);
 }
 

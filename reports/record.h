@@ -37,7 +37,8 @@ struct record_trial {
     int repeat;            // index, also where cases name it
     int sample;
     const char *case_id; // NULL: none
-    char prompt_sha256[HASH_HEX_SIZE], ids_sha256[HASH_HEX_SIZE];
+    char prompt_sha256[HASH_HEX_SIZE];
+    char ids_sha256[HASH_HEX_SIZE]; // empty: the provider does not tell the ids
     uint32_t prompt_tokens, template_tokens, shared_tokens;
     int reply_tokens_max;
     char seed[33]; // sampling stream, 32 hex digits
@@ -57,7 +58,7 @@ struct record_verdict {
     const char *constraint;
     enum verdict verdict;
     const char *reason; // unscored: "cut", "no_answer", "empty", "loop", "refusal", "check:<code>"
-    const char *by;     // "value", "met", "violated", or NULL
+    const char *by;     // "value", "met", "violated", "answered", or NULL
     bool has_match;
     size_t match[2];  // byte range in the reply
     struct str *near; // right shape, wrong value
