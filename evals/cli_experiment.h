@@ -1,8 +1,7 @@
-// What the verbs that take an EXPERIMENT share: its overrides, and a provider for each model.
+// What the verbs that take an EXPERIMENT share: its overrides.
 #ifndef LACUNA_EVALS_CLI_EXPERIMENT_H
 #define LACUNA_EVALS_CLI_EXPERIMENT_H
 
-#include "engine/provider.h"
 #include "evals/cli.h"
 #include "evals/experiment.h"
 
@@ -19,27 +18,18 @@ struct cli_overrides {
 #define CLI_OVERRIDE_OPTIONS(o)                                                                    \
     {.name = "--set",                                                                              \
      .value = "KEY=VALUE",                                                                         \
-     .help = "override a key of the file; may be given again",                                     \
+     .help = "changes a key of the file, e.g. generation.max_tokens=8; may be given again",        \
      .list = &(o).set},                                                                            \
         {.name = "--only",                                                                         \
          .value = "FIELD=VALUE,...",                                                               \
-         .help = "only trials with these fields of the key (a partial run)",                       \
+         .help = "only these trials, e.g. length=1024,depth=middle (a partial run)",               \
          .text = &(o).only},                                                                       \
     {                                                                                              \
-        .name = "--limit", .value = "N", .help = "only the first N trials (a partial run)",        \
-        .number = &(o).limit                                                                       \
+        .name = "--limit", .value = "N",                                                           \
+        .help = "only the first N trials of the plan (a partial run)", .number = &(o).limit        \
     }
-
-// `limit` of a command line as experiment_load takes it.
-int cli_limit_check(int64_t limit, int64_t *out, struct err *e);
 
 int cli_experiment_load(const char *path, const struct cli_overrides *o, struct arena *a,
                         struct experiment **out, struct err *e);
-
-// One provider a model, in file order; with `plan_only` weights stay closed. Close with
-// cli_providers_close, which takes NULL and lists that were opened in part.
-int cli_providers_open(const struct experiment *x, bool plan_only, struct arena *a,
-                       struct provider ***out, struct err *e);
-void cli_providers_close(const struct experiment *x, struct provider **list);
 
 #endif

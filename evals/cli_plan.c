@@ -2,6 +2,7 @@
 #include "evals/cli_experiment.h"
 #include "evals/gates.h"
 #include "evals/plan.h"
+#include "evals/run_setup.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -273,19 +274,16 @@ static int trial_time(const struct view *v, int model, struct provider *p, const
     return 0;
 }
 
-// Times the first trial of each model, with the weights loaded.
-static int speeds_measure(struct view *v, struct arena *a, struct err *e) {
-    struct provider **list;
-    TRY(cli_providers_open(v->x, false, a, &list, e));
-    int result = 0;
-    for (int m = 0; m < v->x->model_count && result == 0; m++)
-        for (int64_t i = 0; i < v->plan.trial_count; i++) {
-            const struct record_trial *t = &v->plan.trials[i];
-            if (strcmp(t->model, v->x->models[m].id) != 0) continue;
-            result = trial_time(v, m, list[m], t->key, a, &v->speeds[m], e);
-            break;
-        }
-    cli_providers_close(v->x, list);
+// Times the first trial of a model, with the weights loaded.
+static int speed_measure(struct view *v, int model, struct arena *a, struct err *e) {
+    const struct run_options options = {0};
+    const struct record_trial *t = v->plan.trials, *end = t + v->plan.trial_count;
+    while (t < end && strcmp(t->model, v->x->models[model].id) != 0) t++;
+    if (t == end) return 0;
+    struct provider *p;
+    TRY(run_provider_open(v->x, model, &options, false, &p, e));
+    int result = trial_time(v, model, p, t->key, a, &v->speeds[model], e);
+    p->ops->close(p);
     return result;
 }
 
@@ -294,13 +292,14 @@ static int speeds_measure(struct view *v, struct arena *a, struct err *e) {
 static int run(const char *path, const struct cli_overrides *o, bool measure, bool json,
                struct arena *a, struct view *v, struct err *e) {
     TRY(cli_experiment_load(path, o, a, &v->x, e));
-    TRY(cli_providers_open(v->x, true, a, &v->providers, e));
+    const struct run_options options = {0};
+    TRY(run_providers_open(v->x, &options, a, &v->providers, e));
     TRY(plan_make(v->x, v->providers, NULL, a, &v->plan, e));
     TRY(gates_plan(v->x, v->plan.trials, v->plan.trial_count, a, &v->design, e));
     v->groups = arena_array(a, (size_t)v->plan.trial_count + 1, sizeof *v->groups);
     plan_equal_groups(v->plan.trials, v->plan.trial_count, v->groups);
     v->speeds = arena_array(a, (size_t)v->x->model_count + 1, sizeof *v->speeds);
-    if (measure) TRY(speeds_measure(v, a, e));
+    for (int m = 0; measure && m < v->x->model_count; m++) TRY(speed_measure(v, m, a, e));
     if (json)
         print_json(v);
     else
@@ -329,7 +328,7 @@ int cli_plan(int argc, char **argv) {
     struct arena *a = arena_create("plan");
     struct view v = {0};
     int result = run(path, &overrides, measure, json, a, &v, &e);
-    cli_providers_close(v.x, v.providers);
+    run_providers_close(v.x, v.providers);
     experiment_close(v.x);
     arena_destroy(a);
     return result == 0 ? EXIT_DONE : cli_fail(argv[0], &e);

@@ -2,6 +2,7 @@
 #include "engine/base/file.h"
 #include "evals/cli_experiment.h"
 #include "evals/plan.h"
+#include "evals/run_setup.h"
 #include "reports/record.h"
 
 #include <inttypes.h>
@@ -66,10 +67,11 @@ static int from_experiment(const char *path, const char *key, const struct cli_o
                            struct arena *a, struct shown *out, struct err *e) {
     struct experiment *x = NULL;
     struct provider **providers = NULL;
+    const struct run_options options = {0};
     int result = cli_experiment_load(path, o, a, &x, e);
-    if (result == 0) result = cli_providers_open(x, true, a, &providers, e);
+    if (result == 0) result = run_providers_open(x, &options, a, &providers, e);
     if (result == 0) result = build(x, providers, key, a, out, e);
-    cli_providers_close(x, providers);
+    run_providers_close(x, providers);
     experiment_close(x);
     return result;
 }

@@ -2,7 +2,6 @@
 #include "evals/cli.h"
 #include "evals/run_setup.h"
 
-#include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 
@@ -91,18 +90,14 @@ static int repeat(const char *folder, const char *key, const struct run_options 
         result = ERR_SET(e, ERR_USAGE, "%s: the plan has no trial with the key %s", folder, key);
     else if (r->outcomes[trial] == NULL || r->outcomes[trial]->status != STATUS_OK)
         result = ERR_SET(e, ERR_RECORD, "%s: the trial %s has no recorded reply", folder, key);
-    else if (r->resolved == NULL)
-        result = ERR_SET(e, ERR_RECORD, "%s/resolved.json: is missing", folder);
-    if (result == 0)
-        result = experiment_from_json(r->resolved, path_join(a, folder, "experiment.yaml"),
-                                      run_origin(r, a), a, &x, e);
+    if (result == 0) result = run_recorded_experiment(r, run_origin(r, a), a, &x, e);
     struct provider_completion c;
     if (result == 0) result = compute(x, r, &r->trials[trial], options, a, &c, e);
     if (result == 0) {
         *same = is_same(r->outcomes[trial], &c);
         show(r->outcomes[trial], &c);
     }
-    if (x != NULL) experiment_close(x);
+    experiment_close(x);
     record_close(r);
     return result;
 }

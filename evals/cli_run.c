@@ -1,5 +1,4 @@
 // lacuna run: runs an experiment or resumes its run, then reports.
-#include "evals/cli.h"
 #include "evals/cli_experiment.h"
 #include "evals/run.h"
 
@@ -12,7 +11,7 @@
 
 struct settings {
     struct run_options run;
-    struct experiment_overrides overrides;
+    struct cli_overrides overrides;
     const char *experiment;
 };
 
@@ -60,7 +59,7 @@ static int run_and_report(int argc, char **argv, const struct settings *s, struc
                           int *exit_code, struct err *e) {
     struct experiment *x = NULL;
     struct run_result r = {0};
-    TRY(experiment_load(s->experiment, &s->overrides, a, &x, e));
+    TRY(cli_experiment_load(s->experiment, &s->overrides, a, &x, e));
     for (int i = 0; i < x->warning_count; i++) log_warn("%s", x->warnings[i]);
     handle_signals();
     int result = run_experiment(x, &s->run, a, &r, e);
@@ -81,19 +80,18 @@ static int run_and_report(int argc, char **argv, const struct settings *s, struc
     return result;
 }
 
-static int check_settings(struct settings *s, int64_t threads, int64_t memory, struct err *e) {
+static int check_settings(const struct settings *s, int64_t threads, int64_t memory,
+                          struct err *e) {
     if (threads < 0 || threads > 4096)
         FAIL(e, ERR_USAGE, "--threads %lld is not between 0 and 4096", (long long)threads);
     if (memory < 0) FAIL(e, ERR_USAGE, "--memory %lld is below 0", (long long)memory);
-    TRY(cli_limit_check(s->overrides.limit, &s->overrides.limit, e));
     if (s->run.folder != NULL && s->run.folder[0] == '\0')
         FAIL(e, ERR_USAGE, "-o: the name of the run's folder is empty");
     return 0;
 }
 
 int cli_run(int argc, char **argv) {
-    struct settings s = {.run.runs_folder = "runs", .overrides.limit = CLI_NO_LIMIT};
-    struct cli_list set = {.count = 0};
+    struct settings s = {.run.runs_folder = "runs", .overrides = CLI_NO_OVERRIDES};
     int64_t threads = 0, memory = 0;
     bool helped;
     const struct cli_option options[] = {
@@ -102,18 +100,7 @@ int cli_run(int argc, char **argv) {
          .value = "RUN",
          .text = &s.run.folder,
          .help = "the run's folder; runs/NAME-HASH otherwise"},
-        {.name = "--set",
-         .value = "KEY=VALUE",
-         .list = &set,
-         .help = "changes the experiment, e.g. generation.max_tokens=8"},
-        {.name = "--only",
-         .value = "FIELD=VALUE,...",
-         .text = &s.overrides.only,
-         .help = "only these trials, e.g. length=1024,depth=middle (a partial run)"},
-        {.name = "--limit",
-         .value = "N",
-         .number = &s.overrides.limit,
-         .help = "only the first N trials of the plan (a partial run)"},
+        CLI_OVERRIDE_OPTIONS(s.overrides),
         {.name = "--threads",
          .value = "N",
          .number = &threads,
@@ -132,8 +119,6 @@ int cli_run(int argc, char **argv) {
                   &count, &helped, &e) != 0)
         return cli_fail(argv[0], &e);
     if (helped) return EXIT_DONE;
-    s.overrides.set = set.items;
-    s.overrides.set_count = set.count;
     int result = check_settings(&s, threads, memory, &e);
     s.run.threads = (int)threads;
     s.run.memory_bytes = (uint64_t)memory;

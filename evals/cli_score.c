@@ -1,9 +1,8 @@
 // lacuna score: the replies of a record judged again, with the recorded checks or with other ones.
 #include "evals/cli.h"
+#include "evals/run_setup.h"
 #include "evals/score.h"
 #include "evals/summarize.h"
-
-#include "engine/base/file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,10 +18,8 @@ struct scoring {
 
 static int load(const struct scoring *s, const struct record *r, struct arena *a,
                 struct experiment **x, struct err *e) {
+    if (s->experiment == NULL) return run_recorded_experiment(r, s->folder, a, x, e);
     if (r->resolved == NULL) FAIL(e, ERR_RECORD, "%s/resolved.json: is missing", s->folder);
-    if (s->experiment == NULL)
-        return experiment_from_json(r->resolved, path_join(a, s->folder, "experiment.yaml"),
-                                    s->folder, a, x, e);
     const struct experiment_overrides none = {.limit = -1};
     TRY(experiment_load(s->experiment, &none, a, x, e));
     if (score_compatible(r->resolved, (*x)->resolved, e) == 0) return 0;
@@ -87,7 +84,7 @@ static int score(struct scoring *s, struct arena *a, struct err *e) {
     if (result == 0) result = summarize(r, x, a, &s->summary, e);
     if (result == 0 && s->json) print_json(s);
     if (result == 0 && !s->json) print_text(s);
-    if (x != NULL) experiment_close(x);
+    experiment_close(x);
     record_close(r);
     return result;
 }

@@ -1,6 +1,7 @@
 // lacuna verify: the record is whole (chain, plan, inputs) and true (its verdicts come again).
 #include "evals/cli.h"
 #include "evals/judge.h"
+#include "evals/run_setup.h"
 
 #include "engine/base/file.h"
 
@@ -46,14 +47,9 @@ static int score_again(struct verification *v, struct arena *a, struct err *e) {
     v->attempts = r->attempt_count;
     memcpy(v->identity_sha256, r->identity_sha256, HASH_HEX_SIZE);
     memcpy(v->ledger_sha256, r->ledger_sha256, HASH_HEX_SIZE);
-    int result = 0;
-    if (r->resolved == NULL)
-        result = ERR_SET(e, ERR_RECORD, "%s/resolved.json: is missing", v->folder);
-    if (result == 0)
-        result = experiment_from_json(r->resolved, path_join(a, v->folder, "experiment.yaml"),
-                                      v->folder, a, &x, e);
+    int result = run_recorded_experiment(r, v->folder, a, &x, e);
     if (result == 0) result = judge_again(r, x, &v->findings, &same, e);
-    if (x != NULL) experiment_close(x);
+    experiment_close(x);
     record_close(r);
     v->sound = v->sound && same;
     return result;

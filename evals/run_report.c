@@ -1,6 +1,6 @@
 // From a record to its four reports. Reports read the record alone; the experiment comes from its
 // resolved.json.
-#include "evals/run.h"
+#include "evals/run_setup.h"
 
 #include "engine/base/file.h"
 #include "evals/summarize.h"
@@ -31,19 +31,14 @@ int run_report(const char *folder, struct arena *a, int *exit_code, struct buf *
     struct experiment *x = NULL;
     struct summary s;
     TRY(record_open(folder, a, &r, e));
-    int result = 0;
-    if (r->resolved == NULL)
-        result = ERR_SET(e, ERR_RECORD, "%s/resolved.json: is missing", folder);
-    if (result == 0)
-        result = experiment_from_json(r->resolved, path_join(a, folder, "experiment.yaml"), folder,
-                                      a, &x, e);
+    int result = run_recorded_experiment(r, folder, a, &x, e);
     if (result == 0) result = summarize(r, x, a, &s, e);
     if (result == 0) result = write_reports(r, &s, a, e);
     if (result == 0) {
         *exit_code = summary_exit_code(&s);
         report_terminal(&s, terminal);
     }
-    if (x != NULL) experiment_close(x);
+    experiment_close(x);
     record_close(r);
     return result;
 }

@@ -211,6 +211,13 @@ const char *run_origin(const struct record *r, struct arena *a) {
     return path != NULL ? path_folder(a, path) : r->folder;
 }
 
+int run_recorded_experiment(const struct record *r, const char *folder, struct arena *a,
+                            struct experiment **out, struct err *e) {
+    if (r->resolved == NULL) FAIL(e, ERR_RECORD, "%s/resolved.json: is missing", r->folder);
+    return experiment_from_json(r->resolved, path_join(a, r->folder, "experiment.yaml"), folder, a,
+                                out, e);
+}
+
 const char *run_folder(const struct experiment *x, const struct run_options *options,
                        const char *request_sha256, struct arena *a) {
     if (options->folder != NULL) return options->folder;

@@ -8,7 +8,8 @@
 // Opens the provider of a model; its strings are borrowed from the experiment.
 int run_provider_open(const struct experiment *x, int model, const struct run_options *options,
                       bool plan_only, struct provider **out, struct err *e);
-// All models, for planning only. On failure none stays open.
+// All models, for planning only: weights stay closed. On failure none stays open and *out stays as
+// it was. The list may be NULL when it is closed.
 int run_providers_open(const struct experiment *x, const struct run_options *options,
                        struct arena *a, struct provider ***out, struct err *e);
 void run_providers_close(const struct experiment *x, struct provider **providers);
@@ -30,6 +31,9 @@ void run_hint_at_score(const struct experiment *x, const struct run_options *opt
 
 // The folder that relative paths of the record's experiment start from.
 const char *run_origin(const struct record *r, struct arena *a);
+// The experiment of a record, from its resolved.json; paths start from `folder`.
+int run_recorded_experiment(const struct record *r, const char *folder, struct arena *a,
+                            struct experiment **out, struct err *e);
 
 // A planned trial as a request: the stored prompt, byte for byte; nothing is generated again. With
 // exact ids they must be those of the plan (ERR_RECORD otherwise). Everything lives in the arena.

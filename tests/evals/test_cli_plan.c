@@ -111,6 +111,8 @@ static void plan_refuses_with_exit_code_2(void **state) {
         2);
     assert_true(strstr(said.p, "matches the filler"));
     assert_int_equal(lacuna("plan x.yaml --limit -3", &out, &said), 2);
+    assert_int_equal(lacuna("plan x.yaml --limit 0", &out, &said), 2);
+    assert_true(strstr(said.p, "a number of trials"));
     assert_int_equal(lacuna("plan", &out, &said), 2);
     assert_int_equal(lacuna("prompt x.yaml toy/placed/120/row@middel/1/0", &out, &said), 2);
     assert_true(strstr(said.p, "toy/placed/120/row@middle/1/0"));
