@@ -40,10 +40,6 @@ static const char *const value_names[] = {
 };
 #define VALUE_TYPES (sizeof value_names / sizeof *value_names)
 
-const char *gguf_type_name(enum gguf_value_type type) {
-    return value_names[type];
-}
-
 static uint64_t load(const uint8_t *p, size_t bytes) {
     uint64_t value = 0;
     for (size_t i = bytes; i-- > 0;) value = value << 8 | p[i];

@@ -77,8 +77,6 @@ void gguf_close(struct gguf *g); // unmaps; the arena keeps the tables
 const struct gguf_value *gguf_find(const struct gguf *g, const char *key); // NULL when absent
 const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *name);
 
-const char *gguf_type_name(enum gguf_value_type type); // "u32"
-
 // Typed reads. `need` fails when the key is absent or of another type, naming file, key and type;
 // `get` leaves *out as it was when absent.
 int gguf_need_u32(const struct gguf *g, const char *key, uint32_t *out, struct err *e);

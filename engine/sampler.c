@@ -38,13 +38,6 @@ void sampler_close(struct sampler *s) {
     free(s);
 }
 
-int32_t sampler_greedy(const float *logits, uint32_t V) {
-    uint32_t best = 0;
-    for (uint32_t i = 1; i < V; i++)
-        if (logits[i] > logits[best]) best = i;
-    return (int32_t)best;
-}
-
 // Order-preserving integer of a float, turned round; both zeros are one value.
 static uint32_t descending_key(float z) {
     uint32_t bits;

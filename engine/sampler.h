@@ -1,6 +1,6 @@
-// Choice of the next token (NUMERICS.md, "Choice of a token"): greedy, or temperature and top-p
-// ("nucleus", Holtzman et al. 2020) from a counter-based stream, so that reply token i is drawn
-// with number i of the stream whatever else is sampled beside it.
+// Choice of the next token (NUMERICS.md, "Choice of a token") by temperature and top-p ("nucleus",
+// Holtzman et al. 2020) from a counter-based stream, so that reply token i is drawn with number i
+// of the stream whatever else is sampled beside it. The greedy choice is the backend's argmax.
 #ifndef LACUNA_ENGINE_SAMPLER_H
 #define LACUNA_ENGINE_SAMPLER_H
 
@@ -13,9 +13,6 @@ struct sampler;
 // Working memory for a vocabulary of V; used by one thread. Sampling allocates nothing.
 struct sampler *sampler_open(uint32_t V);
 void sampler_close(struct sampler *s); // NULL is allowed
-
-// Largest logit, lowest id on a tie.
-int32_t sampler_greedy(const float *logits, uint32_t V);
 
 // temperature > 0, 0 < top_p <= 1, all logits finite. `index` is the number of the reply token.
 int32_t sampler_draw(struct sampler *s, const float *logits, double temperature, double top_p,

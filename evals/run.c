@@ -310,10 +310,10 @@ static int run_pass(struct run *r, bool errors, struct err *e) {
     struct arena *a = arena_create("pass");
     const struct experiment *x = r->x;
     const struct record_trial *plan = r->record->trials;
-    int64_t *missing, count;
-    int result = record_missing(r->writer, errors, a, &missing, &count, e);
+    int64_t *missing, count = record_missing(r->writer, errors, a, &missing);
+    int result = 0;
     uint64_t work = 0;
-    for (int64_t i = 0; result == 0 && i < count; i++) work += trial_work(&plan[missing[i]]);
+    for (int64_t i = 0; i < count; i++) work += trial_work(&plan[missing[i]]);
     r->tokens_done = 0;
     r->trials_done = 0;
     progress_start(&r->progress, errors ? "again" : "run", work, (uint64_t)count);
@@ -379,9 +379,8 @@ static int run_all(struct run *r, const char *folder, struct arena *a, struct ru
     if (result == 0 && r->options->retry_errors && !atomic_load(&interrupted))
         result = run_pass(r, true, e);
     out->planned = r->record->trial_count;
-    int64_t *missing, left;
-    if (record_missing(r->writer, false, a, &missing, &left, NULL) == 0)
-        out->done = out->planned - left;
+    int64_t *missing;
+    out->done = out->planned - record_missing(r->writer, false, a, &missing);
     record_close(r->record);
     out->interrupted = result == 0 && atomic_load(&interrupted);
     if (result == 0)

@@ -135,9 +135,9 @@ int record_resume(struct record_writer *w, const json_t *identity, const json_t 
 int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
                        const json_t *timing, struct err *e);
 // The trials that still need a first attempt or, with `errors`, those that ended in `error` and may
-// be tried again; ascending.
-int record_missing(struct record_writer *w, bool errors, struct arena *a, int64_t **trials,
-                   int64_t *count, struct err *e);
+// be tried again; ascending. Returns how many there are.
+int64_t record_missing(const struct record_writer *w, bool errors, struct arena *a,
+                       int64_t **trials);
 int record_note_session(struct record_writer *w, const char *event, const char *detail,
                         struct err *e);
 

@@ -18,7 +18,7 @@ static int side_open(struct record_side *s, struct err *e) {
     return file_log_open(s->path, &s->log, e);
 }
 
-int record_side_add(struct record_side *s, const json_t *line, bool sync, struct err *e) {
+static int side_add(struct record_side *s, const json_t *line, bool sync, struct err *e) {
     TRY(side_open(s, e));
     struct buf text = {0};
     if (s->cut) buf_add_char(&text, '\n');
@@ -40,7 +40,7 @@ int record_note_session(struct record_writer *w, const char *event, const char *
     json_put(line, "lines", json_integer(w->line));
     if (detail != NULL) json_put_bytes(line, "detail", str_from(detail));
     if (w->build != NULL) json_object_set(line, "build", w->build);
-    int result = record_side_add(&w->sessions, line, true, e);
+    int result = side_add(&w->sessions, line, true, e);
     json_decref(line);
     return result;
 }
@@ -220,19 +220,18 @@ int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
     json_t *line = record_outcome_write(o, before + 1);
     int result = before == 0 ? put_first(w, o->trial, line, e) : put_again(w, o->trial, line, e);
     json_decref(line);
-    if (result == 0 && timing != NULL) result = record_side_add(&w->timings, timing, false, e);
+    if (result == 0 && timing != NULL) result = side_add(&w->timings, timing, false, e);
     return result;
 }
 
-int record_missing(struct record_writer *w, bool errors, struct arena *a, int64_t **trials,
-                   int64_t *count, struct err *e) {
-    (void)e;
+int64_t record_missing(const struct record_writer *w, bool errors, struct arena *a,
+                       int64_t **trials) {
+    int64_t count = 0;
     *trials = arena_array(a, (size_t)w->trial_count, sizeof **trials);
-    *count = 0;
     for (int64_t i = 0; i < w->trial_count; i++) {
         bool first = w->progress.attempts[i] == 0 && w->parked[i] == NULL;
         bool again = w->progress.attempts[i] > 0 && w->progress.status[i] == STATUS_ERROR;
-        if (first || (errors && again)) (*trials)[(*count)++] = i;
+        if (first || (errors && again)) (*trials)[count++] = i;
     }
-    return 0;
+    return count;
 }

@@ -38,7 +38,6 @@ struct record_writer {
 };
 
 char *record_path(struct record_writer *w, const char *name);
-int record_side_add(struct record_side *s, const json_t *line, bool sync, struct err *e);
 
 // Ledger, pending and side files are opened; the progress is that of `w->record` when it is
 // resumed.

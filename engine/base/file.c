@@ -152,7 +152,8 @@ static int sync_folder_of(const char *path, struct err *e) {
     return result;
 }
 
-int file_rename(const char *from, const char *to, struct err *e) {
+// Syncs the folder of `to`.
+static int rename_file(const char *from, const char *to, struct err *e) {
     if (fail_point() || rename(from, to) != 0)
         FAIL(e, ERR_IO, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
     fail_point_behind();
@@ -169,7 +170,7 @@ int file_write_atomic(const char *path, struct str content, struct err *e) {
     if (result == 0) result = write_whole(fd, temporary, content, e);
     if (result == 0) result = sync_descriptor(fd, temporary, e);
     if (fd >= 0) close(fd);
-    if (result == 0) result = file_rename(temporary, path, e);
+    if (result == 0) result = rename_file(temporary, path, e);
     if (result != 0 && fd >= 0) unlink(temporary);
     arena_destroy(a);
     return result;

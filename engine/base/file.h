@@ -34,7 +34,6 @@ int file_write_atomic(const char *path, struct str content, struct err *e);
 int file_make_directory(const char *path, struct err *e);           // parents too; exists is fine
 int file_make_directory_exclusive(const char *path, struct err *e); // exists is ERR_RECORD
 int file_remove(const char *path, struct err *e);                   // absent is fine
-int file_rename(const char *from, const char *to, struct err *e);   // syncs the folder of `to`
 // Names in a folder without "." and "..", sorted bytewise; NULL-terminated array in the arena.
 int file_list(const char *path, struct arena *a, char ***names, size_t *count, struct err *e);
 

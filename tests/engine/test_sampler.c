@@ -40,16 +40,6 @@ static int32_t restated(const float *z, double temperature, double top_p, double
     return order[kept - 1];
 }
 
-static void test_greedy(void **state) {
-    (void)state;
-    static float z[V];
-    random_logits(1, z, V, true);
-    int32_t best = sampler_greedy(z, V);
-    for (int32_t i = 0; i < V; i++) assert_true(i < best ? z[i] < z[best] : z[i] <= z[best]);
-    float zeros[] = {-1, -0.0f, 0.0f};
-    assert_int_equal(sampler_greedy(zeros, 3), 1);
-}
-
 static void test_draws_follow_the_rule(void **state) {
     (void)state;
     static float z[V];
@@ -120,7 +110,6 @@ static void test_top(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy),
         cmocka_unit_test(test_draws_follow_the_rule),
         cmocka_unit_test(test_draws_need_no_history),
         cmocka_unit_test(test_distribution),

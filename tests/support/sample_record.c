@@ -178,8 +178,8 @@ int sample_run(struct sample *s, const char *folder, uint64_t order_seed, struct
     struct arena *a = arena_create("test");
     struct rng r = rng_open(order_seed, "test", "order");
     json_t *timing = json_pack("{s:i}", "wall_us", 17);
-    int64_t *missing, count;
-    int result = record_missing(w, false, a, &missing, &count, e);
+    int64_t *missing, count = record_missing(w, false, a, &missing);
+    int result = 0;
     while (result == 0 && count > 0) {
         int64_t at = (int64_t)rng_below(&r, count < 4 ? (uint64_t)count : 4);
         result = record_put_outcome(w, &s->outcomes[missing[at]], timing, e);
