@@ -234,50 +234,36 @@ static void judge_state(struct judgement *j, const struct value_text *folded) {
 
 // The reply must have the shape, as it stands and also where the rule's own text is masked; the
 // mask is a control character, so that an echo neither gives the shape nor vanishes from it.
-static void judge_format(struct judgement *j, const struct value_text *folded) {
+static void judge_format(struct judgement *j) {
     const struct check *c = j->check;
     struct ranges echoes = {0};
-    struct value_text lower;
     if (c->echo_count > 0) {
+        struct value_text lower;
         value_fold(j->answer, true, j->arena, &lower);
         for (int i = 0; i < c->echo_count; i++)
             find_values(&c->echoes[i], &lower, &echoes, j->arena);
     }
     struct str masked = blank_ranges(j->answer, &echoes, '\x1A', j->arena);
-    if (c->value != NULL) {
-        struct value_text t = *folded;
-        if (echoes.n > 0) value_fold(masked, c->constraint->ignore_case, j->arena, &t);
-        size_t next;
-        j->is_met = value_find(c->value, &t, 0, j->met, &next);
-        j->by = "value";
-    }
-    if (!j->is_met && c->met != NULL) {
-        size_t whole[2];
-        bool as_it_stands, apart = false;
-        if (!search(j, c->met, j->answer, whole, &as_it_stands)) return;
-        if (as_it_stands && !search(j, c->met, masked, j->met, &apart)) return;
-        j->is_met = apart;
-        j->by = "met";
-        if (j->is_met) j->needs_end = pattern_looks_at_end(c->met, masked);
-    }
+    bool as_it_stands;
+    if (!search(j, c->met, j->answer, j->met, &as_it_stands)) return;
+    if (as_it_stands && !search(j, c->met, masked, j->met, &j->is_met)) return;
+    j->by = "met";
+    if (j->is_met) j->needs_end = pattern_looks_at_end(c->met, masked);
     search(j, c->violated, masked, j->violated, &j->is_violated);
 }
 
 static void judge_forbid(struct judgement *j) {
     const struct check *c = j->check;
-    bool answered;
-    if (!search(j, c->answered, j->answer, j->met, &answered)) return;
+    if (!search(j, c->answered, j->answer, j->met, &j->is_met)) return;
     if (!search(j, c->violated, j->answer, j->violated, &j->is_violated)) return;
-    j->is_met = c->answered != NULL ? answered : !reply_blank(j->answer);
-    j->by = c->answered != NULL ? "answered" : NULL;
+    j->by = "answered";
     j->needs_end = true;
 }
 
 static void set_match(struct record_verdict *out, const char *by, const size_t match[2],
                       size_t base) {
     out->by = by;
-    out->has_match = by != NULL;
-    if (by == NULL) return;
+    out->has_match = true;
     out->match[0] = base + match[0];
     out->match[1] = base + match[1];
 }
@@ -288,14 +274,14 @@ void check_judge(const struct check *c, const struct reply *reply, struct arena 
     size_t base = reply->answer[0];
     struct judgement j = {.check = c,
                           .answer = str_slice(reply->text, base, reply->answer[1]),
-                          .finished = reply_finished(reply),
+                          .finished = reply_finished(reply->finish),
                           .arena = a};
     struct value_text folded = {0};
     if (c->value != NULL || c->near.count > 0)
         value_fold(j.answer, c->constraint->ignore_case, a, &folded);
     switch (c->constraint->kind) {
     case CONSTRAINT_STATE: judge_state(&j, &folded); break;
-    case CONSTRAINT_FORMAT: judge_format(&j, &folded); break;
+    case CONSTRAINT_FORMAT: judge_format(&j); break;
     case CONSTRAINT_FORBID: judge_forbid(&j); break;
     }
     *out = (struct record_verdict){.constraint = c->constraint->id, .verdict = VERDICT_UNSCORED};

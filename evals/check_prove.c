@@ -84,7 +84,7 @@ static int prove_all(const struct check *c, const struct experiment_constraint *
         FAIL(e, ERR_CONFIG,
              "constraint \"%s\": an empty reply would be met by `%s`; the check must ask for "
              "something",
-             x->id, v.by ? v.by : "answered");
+             x->id, v.by);
     if (check_erred(&v))
         FAIL(e, ERR_CONFIG, "constraint \"%s\": on an empty reply a check ends in %s", x->id,
              v.reason);

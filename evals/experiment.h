@@ -26,6 +26,7 @@ struct place {
 // "start", "middle", "end", "25%", "12.5%", "in_system", "before_filler", "after_filler": the
 // spelling used in keys, tables and reports.
 void place_text(struct place p, char out[24]);
+bool place_equal(struct place a, struct place b);
 
 struct experiment_model {
     const char *id;

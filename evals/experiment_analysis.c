@@ -8,10 +8,6 @@
 #define AT(...) arena_printf(l->arena, __VA_ARGS__)
 #define WRONG(path, ...) diagnose_at(l->d, l->root, (path), __VA_ARGS__)
 
-bool place_equal(struct place a, struct place b) {
-    return a.anchor == b.anchor && (a.anchor != PLACE_AT_DEPTH || a.depth == b.depth);
-}
-
 // -1 as placement: any row.
 static bool place_exists(const struct experiment *x, int placement, struct place place) {
     for (int i = 0; i < x->placement_count; i++) {

@@ -161,3 +161,7 @@ void place_text(struct place p, char out[24]) {
     else
         snprintf(out, 24, "%.20s%%", number);
 }
+
+bool place_equal(struct place a, struct place b) {
+    return a.anchor == b.anchor && (a.anchor != PLACE_AT_DEPTH || a.depth == b.depth);
+}

@@ -12,7 +12,6 @@ static const char *quoted(struct str text, struct arena *a) {
 
 static const char *matched(const struct record_verdict *v, const struct reply *reply,
                            struct arena *a) {
-    if (!v->has_match) return "";
     return arena_printf(a, "`%s` is %s at bytes %zu to %zu", v->by,
                         quoted(str_slice(reply->text, v->match[0], v->match[1]), a), v->match[0],
                         v->match[1]);
@@ -54,8 +53,8 @@ const char *explain_verdict(const struct experiment_constraint *c, const struct 
     switch (v->verdict) {
     case VERDICT_MET:
         if (c->kind == CONSTRAINT_FORBID)
-            return arena_printf(a, "the reply ended by itself, nothing forbidden is in it%s%s",
-                                v->has_match ? ", and " : "", matched(v, reply, a));
+            return arena_printf(a, "the reply ended by itself, nothing forbidden is in it, and %s",
+                                matched(v, reply, a));
         return matched(v, reply, a);
     case VERDICT_VIOLATED:
         return arena_printf(a, "%s%s", matched(v, reply, a),

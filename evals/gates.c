@@ -90,14 +90,12 @@ static void describe(const struct tally *t, const struct experiment_gate *g, str
     buf_free(&open);
 }
 
-// The column whose place stands for index i among the different places, in columns' order.
+// The different places, in columns' order; returns how many there are.
 static int different_places(const struct tally *t, struct place *places) {
     int count = 0;
     for (int i = 0; i < t->column_count; i++) {
         bool known = false;
-        for (int k = 0; k < count; k++)
-            known |= places[k].anchor == t->columns[i].place.anchor &&
-                     places[k].depth == t->columns[i].place.depth;
+        for (int k = 0; k < count; k++) known |= place_equal(places[k], t->columns[i].place);
         if (!known) places[count++] = t->columns[i].place;
     }
     return count;

@@ -6,8 +6,8 @@
 
 enum { LOOP_REPEATS = 4, LOOP_BYTES = 48, LOOP_LOOKED_AT = 65536, REFUSAL_BYTES = 400 };
 
-bool reply_finished(const struct reply *r) {
-    return strcmp(r->finish, "stop") == 0 || strcmp(r->finish, "stop_string") == 0;
+bool reply_finished(const char *finish) {
+    return strcmp(finish, "stop") == 0 || strcmp(finish, "stop_string") == 0;
 }
 
 bool reply_blank(struct str text) {
@@ -83,7 +83,7 @@ bool reply_refuses(struct pattern_set *patterns, struct str text) {
 
 const char *reply_unscored(struct pattern_set *patterns, const struct reply *r) {
     struct str answer = str_slice(r->text, r->answer[0], r->answer[1]);
-    if (!reply_finished(r)) return "cut";
+    if (!reply_finished(r->finish)) return "cut";
     if (reply_blank(answer)) return reply_blank(r->text) ? "empty" : "no_answer";
     if (reply_loops(answer)) return "loop";
     if (reply_refuses(patterns, answer)) return "refusal";

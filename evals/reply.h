@@ -7,7 +7,7 @@
 #include "evals/pattern.h"
 
 // "stop" and "stop_string" end a reply by itself; "length" cuts it.
-bool reply_finished(const struct reply *r);
+bool reply_finished(const char *finish);
 
 // Nothing but white space (Unicode's, invisible characters included).
 bool reply_blank(struct str text);

@@ -70,9 +70,7 @@ static void add_places(struct buf *b, const struct tally *t) {
     int shown = 0;
     for (int i = 0; i < t->column_count; i++) {
         bool known = false;
-        for (int k = 0; k < i; k++)
-            known |= t->columns[k].place.anchor == t->columns[i].place.anchor &&
-                     t->columns[k].place.depth == t->columns[i].place.depth;
+        for (int k = 0; k < i; k++) known |= place_equal(t->columns[k].place, t->columns[i].place);
         if (known) continue;
         char place[24];
         place_text(t->columns[i].place, place);

@@ -1,14 +1,11 @@
 #include "evals/tally.h"
 
+#include "evals/reply.h"
 #include "evals/stats.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool same_place(struct place a, struct place b) {
-    return a.anchor == b.anchor && (a.anchor != PLACE_AT_DEPTH || a.depth == b.depth);
-}
 
 // ---- layout ----
 
@@ -177,12 +174,7 @@ bool tally_selects(const struct tally *t, const struct tally_trial *trial,
     if (trial->column < 0) return false;
     const struct tally_column *c = &t->columns[trial->column];
     return (f->placement == TALLY_ANY || c->placement == f->placement) &&
-           (!f->has_place || same_place(c->place, f->place));
-}
-
-bool tally_finished(const struct record_outcome *o) {
-    return o->finish != NULL &&
-           (strcmp(o->finish, "stop") == 0 || strcmp(o->finish, "stop_string") == 0);
+           (!f->has_place || place_equal(c->place, f->place));
 }
 
 enum verdict tally_verdict(const struct tally *t, const struct tally_trial *trial, int constraint) {
@@ -208,7 +200,7 @@ static bool is_near(const struct tally *t, const struct tally_trial *trial, int 
 static void count_trial(const struct tally *t, const struct tally_trial *trial, int constraint,
                         struct summary_rate *r, struct stats_cluster *cluster) {
     enum verdict v = tally_verdict(t, trial, constraint);
-    bool met = v == VERDICT_MET, finished = tally_finished(trial->outcome);
+    bool met = v == VERDICT_MET, finished = reply_finished(trial->outcome->finish);
     r->n++;
     r->met += met;
     r->omitted += v == VERDICT_OMITTED;

@@ -70,6 +70,4 @@ struct summary_rate tally_planned(struct tally *t, const struct tally_filter *f)
 // The verdict on one constraint, or on all of them: violated before unscored before omitted.
 enum verdict tally_verdict(const struct tally *t, const struct tally_trial *trial, int constraint);
 
-bool tally_finished(const struct record_outcome *o); // the reply ended by itself
-
 #endif
