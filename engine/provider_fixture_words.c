@@ -100,24 +100,13 @@ static size_t token_length(struct str text, size_t at) {
     return end - at + utf8_decode(text, end, &code_point);
 }
 
-struct id_list {
-    int32_t *ids;
-    size_t count, capacity;
-};
-
-static void add_id(struct id_list *l, struct arena *a, int32_t id) {
-    if (l->count == l->capacity) {
-        size_t capacity = l->capacity == 0 ? 256 : 2 * l->capacity;
-        int32_t *larger = arena_array(a, capacity, sizeof *larger);
-        if (l->count > 0) memcpy(larger, l->ids, l->count * sizeof *larger);
-        l->ids = larger;
-        l->capacity = capacity;
-    }
+static void add_id(struct provider_ids *l, struct arena *a, int32_t id) {
+    l->ids = arena_more(a, l->ids, l->count, sizeof *l->ids);
     l->ids[l->count++] = id;
 }
 
-static int add_words(struct fixture_words *w, struct buf *run, struct arena *a, struct id_list *l,
-                     struct err *e) {
+static int add_words(struct fixture_words *w, struct buf *run, struct arena *a,
+                     struct provider_ids *l, struct err *e) {
     struct str text = buf_str(run);
     for (size_t at = 0; at < text.n;) {
         size_t n = token_length(text, at);
@@ -131,7 +120,7 @@ static int add_words(struct fixture_words *w, struct buf *run, struct arena *a, 
 }
 
 static int add_control(struct fixture_words *w, struct str text, struct buf *run, struct arena *a,
-                       struct id_list *l, struct err *e) {
+                       struct provider_ids *l, struct err *e) {
     for (size_t at = 0; at < text.n;) {
         struct str rest = str_slice(text, at, text.n);
         int32_t id = str_starts(rest, STR("<|im_start|>")) ? FIXTURE_ID_START
@@ -151,7 +140,7 @@ static int add_control(struct fixture_words *w, struct str text, struct buf *run
 int fixture_words_tokenize(struct fixture_words *w, const struct provider_piece *pieces,
                            size_t count, struct arena *a, struct provider_ids *out, struct err *e) {
     struct buf run = {0};
-    struct id_list list = {0};
+    struct provider_ids list = {0};
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++) {
         if (pieces[i].control)
@@ -161,6 +150,6 @@ int fixture_words_tokenize(struct fixture_words *w, const struct provider_piece 
     }
     if (result == 0) result = add_words(w, &run, a, &list, e);
     buf_free(&run);
-    *out = (struct provider_ids){list.ids, list.count};
+    *out = list;
     return result;
 }

@@ -17,24 +17,13 @@ struct reader {
     size_t at;
     int line;
     struct case_table *table;
-    int row_capacity;
     int *lines; // of each row
 };
 
 static void add_row(struct reader *r, struct str *values, int line) {
     struct case_table *t = r->table;
-    if (t->row_count == r->row_capacity) {
-        int capacity = r->row_capacity == 0 ? 64 : r->row_capacity * 2;
-        struct case_row *rows = arena_array(r->arena, (size_t)capacity, sizeof *rows);
-        int *lines = arena_array(r->arena, (size_t)capacity, sizeof *lines);
-        if (t->row_count > 0) {
-            memcpy(rows, t->rows, (size_t)t->row_count * sizeof *rows);
-            memcpy(lines, r->lines, (size_t)t->row_count * sizeof *lines);
-        }
-        t->rows = rows;
-        r->lines = lines;
-        r->row_capacity = capacity;
-    }
+    t->rows = arena_more(r->arena, t->rows, (size_t)t->row_count, sizeof *t->rows);
+    r->lines = arena_more(r->arena, r->lines, (size_t)t->row_count, sizeof *r->lines);
     r->lines[t->row_count] = line;
     t->rows[t->row_count++].values = values;
 }

@@ -145,16 +145,11 @@ int check_prepare(struct check_set *s, const struct experiment_constraint *const
 // Byte ranges of the answer that hold a right value.
 struct ranges {
     size_t (*p)[2];
-    size_t n, capacity;
+    size_t n;
 };
 
 static void ranges_add(struct ranges *r, const size_t match[2], struct arena *a) {
-    if (r->n == r->capacity) {
-        r->capacity = r->capacity * 2 + 8;
-        size_t(*grown)[2] = arena_array(a, r->capacity, sizeof *grown);
-        if (r->n > 0) memcpy(grown, r->p, r->n * sizeof *grown);
-        r->p = grown;
-    }
+    r->p = arena_more(a, r->p, r->n, sizeof *r->p);
     memcpy(r->p[r->n++], match, sizeof *r->p);
 }
 

@@ -274,19 +274,13 @@ static bool compare_row(const struct table *t, int placement, int first, int las
 
 struct family {
     struct pending *p;
-    int count, capacity;
+    int count;
     struct arena *arena;
 };
 
-static struct pending *family_next(struct family *f) {
-    if (f->count == f->capacity) {
-        f->capacity = f->capacity * 2 + 16;
-        struct pending *grown = arena_array(f->arena, (size_t)f->capacity, sizeof *grown);
-        if (f->count > 0) memcpy(grown, f->p, (size_t)f->count * sizeof *grown);
-        f->p = grown;
-    }
-    f->p[f->count] = (struct pending){0};
-    return &f->p[f->count];
+static void family_add(struct family *f, const struct pending *p) {
+    f->p = arena_more(f->arena, f->p, (size_t)f->count, sizeof *f->p);
+    f->p[f->count++] = *p;
 }
 
 static bool row_moves(const struct experiment_placement *row, int constraint) {
@@ -305,14 +299,13 @@ static void add_primary(struct family *f, struct tally *y, int model) {
     assert(kind != NULL); // the loader knows the same names
     struct table t;
     table_fill(&t, y, model, x->primary.of, f->arena);
-    struct pending *p = family_next(f);
-    bool tried = false;
-    for (int row = 0; row < x->placement_count && !p->contrast.defined; row++) {
+    struct pending p = {0};
+    for (int row = 0; row < x->placement_count && !p.contrast.defined; row++) {
         if (!row_moves(&x->placements[row], x->primary.of)) continue;
-        compare_places(&t, kind, row, 0, y->length_count, f->arena, p);
-        p->contrast.primary = tried = true;
+        compare_places(&t, kind, row, 0, y->length_count, f->arena, &p);
+        p.contrast.primary = true;
     }
-    f->count += tried;
+    if (p.contrast.primary) family_add(f, &p);
 }
 
 static bool is_primary(const struct family *f, const struct summary_contrast *c) {
@@ -328,11 +321,12 @@ static bool is_primary(const struct family *f, const struct summary_contrast *c)
 static void add_scope(struct family *f, const struct table *t, int row, int first, int last) {
     for (int k = 0; k < KINDS; k++) {
         if (!kinds[k].exploratory) continue;
-        struct pending *p = family_next(f);
-        compare_places(t, &kinds[k], row, first, last, f->arena, p);
-        f->count += p->contrast.defined && !is_primary(f, &p->contrast);
+        struct pending p = {0};
+        compare_places(t, &kinds[k], row, first, last, f->arena, &p);
+        if (p.contrast.defined && !is_primary(f, &p.contrast)) family_add(f, &p);
     }
-    f->count += compare_row(t, row, first, last, f->arena, family_next(f));
+    struct pending all = {0};
+    if (compare_row(t, row, first, last, f->arena, &all)) family_add(f, &all);
 }
 
 static void add_exploratory(struct family *f, struct tally *y, int model, int row, int constraint) {

@@ -18,14 +18,8 @@ struct node *node_get(const struct node *map, const char *key) {
 }
 
 struct node_entry *node_add(struct node *parent, struct arena *a) {
-    if (parent->count == parent->capacity) {
-        int capacity = parent->capacity == 0 ? 8 : parent->capacity * 2;
-        struct node_entry *grown = arena_array(a, (size_t)capacity, sizeof *grown);
-        if (parent->count > 0)
-            memcpy(grown, parent->entries, (size_t)parent->count * sizeof *grown);
-        parent->entries = grown;
-        parent->capacity = capacity;
-    }
+    parent->entries =
+        arena_more(a, parent->entries, (size_t)parent->count, sizeof *parent->entries);
     return &parent->entries[parent->count++];
 }
 
@@ -33,13 +27,7 @@ static void add_diagnostic(struct diagnostics *d, struct mark mark, const char *
                            const char *text) {
     if (!warning) d->errors++;
     if (d->count == DIAGNOSTICS_MOST) return;
-    if (d->count == d->capacity) {
-        int capacity = d->capacity == 0 ? 16 : d->capacity * 2;
-        struct diagnostic *grown = arena_array(d->arena, (size_t)capacity, sizeof *grown);
-        if (d->count > 0) memcpy(grown, d->items, (size_t)d->count * sizeof *grown);
-        d->items = grown;
-        d->capacity = capacity;
-    }
+    d->items = arena_more(d->arena, d->items, (size_t)d->count, sizeof *d->items);
     d->items[d->count++] = (struct diagnostic){mark, arena_strdup(d->arena, path), text, warning};
 }
 
@@ -275,9 +263,9 @@ const struct node *node_find(const struct node *root, const char *path, struct m
 static struct node *copy_one(const struct node *n, struct arena *a) {
     struct node *copy = arena_alloc(a, sizeof *copy);
     *copy = *n;
-    copy->capacity = n->count;
-    copy->entries = arena_array(a, (size_t)n->count + 1, sizeof *copy->entries);
-    if (n->count > 0) memcpy(copy->entries, n->entries, (size_t)n->count * sizeof *copy->entries);
+    copy->entries = NULL;
+    copy->count = 0;
+    for (int i = 0; i < n->count; i++) *node_add(copy, a) = n->entries[i];
     return copy;
 }
 

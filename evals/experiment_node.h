@@ -40,7 +40,7 @@ struct node {
     bool comment_behind;   // " #" follows a plain scalar on its line
     struct str text;
     struct node_entry *entries; // lists and maps
-    int count, capacity;
+    int count;
     int64_t expanded; // nodes below and including this one, were every alias copied
     int height;       // 1 for a scalar
     bool open;        // still being read: an alias to it would be a cycle
@@ -62,7 +62,7 @@ struct diagnostics {
     struct arena *arena;
     const char *file;
     struct diagnostic *items;
-    int count, capacity, errors;
+    int count, errors;
 };
 __attribute__((format(printf, 4, 5))) void diagnose(struct diagnostics *d, struct mark mark,
                                                     const char *path, const char *format, ...);

@@ -16,7 +16,7 @@ struct reader {
     struct str source;
     const char *origin;
     struct anchor *anchors;
-    int anchor_count, anchor_capacity;
+    int anchor_count;
     int64_t expanded;
     size_t cursor_byte, cursor_index; // a place in the source in bytes and in characters
     bool stopped;                     // the rest of the file is not looked at
@@ -107,13 +107,7 @@ static void remember_anchor(struct reader *r, const yaml_char_t *name, struct no
                      (const char *)name, r->anchors[i].line);
             return;
         }
-    if (r->anchor_count == r->anchor_capacity) {
-        int capacity = r->anchor_capacity == 0 ? 8 : r->anchor_capacity * 2;
-        struct anchor *grown = arena_array(r->arena, (size_t)capacity, sizeof *grown);
-        if (r->anchor_count > 0) memcpy(grown, r->anchors, (size_t)r->anchor_count * sizeof *grown);
-        r->anchors = grown;
-        r->anchor_capacity = capacity;
-    }
+    r->anchors = arena_more(r->arena, r->anchors, (size_t)r->anchor_count, sizeof *r->anchors);
     r->anchors[r->anchor_count++] =
         (struct anchor){arena_strdup(r->arena, (const char *)name), n, n->mark.line};
 }

@@ -17,17 +17,12 @@ struct judged {
 
 struct judged_list {
     struct judged *p;
-    int count, capacity;
+    int count;
     struct arena *arena;
 };
 
 static void list_add(struct judged_list *l, struct judged j) {
-    if (l->count == l->capacity) {
-        l->capacity = l->capacity * 2 + 8;
-        struct judged *grown = arena_array(l->arena, (size_t)l->capacity, sizeof *grown);
-        if (l->count > 0) memcpy(grown, l->p, (size_t)l->count * sizeof *grown);
-        l->p = grown;
-    }
+    l->p = arena_more(l->arena, l->p, (size_t)l->count, sizeof *l->p);
     l->p[l->count++] = j;
 }
 

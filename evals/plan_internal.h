@@ -81,9 +81,9 @@ struct planner {
     struct check_set *checks;
     struct prompt_builder **builders; // [model]
     struct draft **drafts;
-    int64_t count, capacity;
+    int64_t count;
     const char **warnings;
-    int warning_count, warning_capacity;
+    int warning_count;
     int64_t off_depth, shared_tokens; // spans far from their depth; spans with an unclean join
     const char *off_depth_first, *shared_first;
     const char *spelled; // a control token that some text spells

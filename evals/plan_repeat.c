@@ -41,23 +41,13 @@ void planner_close(struct planner *p) {
 }
 
 void planner_warn(struct planner *p, const char *text) {
-    if (p->warning_count == p->warning_capacity) {
-        p->warning_capacity = p->warning_capacity > 0 ? 2 * p->warning_capacity : 8;
-        const char **list = arena_array(p->a, (size_t)p->warning_capacity, sizeof *list);
-        if (p->warning_count > 0)
-            memcpy(list, p->warnings, (size_t)p->warning_count * sizeof *list);
-        p->warnings = list;
-    }
+    p->warnings =
+        arena_more(p->a, (void *)p->warnings, (size_t)p->warning_count, sizeof *p->warnings);
     p->warnings[p->warning_count++] = text;
 }
 
 static struct draft *draft_add(struct planner *p) {
-    if (p->count == p->capacity) {
-        p->capacity = p->capacity > 0 ? 2 * p->capacity : 256;
-        struct draft **list = arena_array(p->a, (size_t)p->capacity, sizeof *list);
-        if (p->count > 0) memcpy(list, p->drafts, (size_t)p->count * sizeof *list);
-        p->drafts = list;
-    }
+    p->drafts = arena_more(p->a, p->drafts, (size_t)p->count, sizeof *p->drafts);
     return p->drafts[p->count++] = arena_alloc(p->a, sizeof(struct draft));
 }
 
@@ -71,7 +61,7 @@ struct work {
     struct stored_filler *stored;
     size_t filler_bytes; // the most that a prompt uses
     struct str *closings;
-    size_t closing_count, closing_capacity;
+    size_t closing_count;
     struct prompt_insert *inserts;
     int *constraints;
 };
@@ -224,12 +214,7 @@ static int context_check(struct work *w, const struct cell *c, uint32_t tokens, 
 }
 
 static void closing_keep(struct work *w, struct str closing) {
-    if (w->closing_count == w->closing_capacity) {
-        w->closing_capacity = w->closing_capacity > 0 ? 2 * w->closing_capacity : 64;
-        struct str *list = arena_array(w->p->repeat, w->closing_capacity, sizeof *list);
-        if (w->closing_count > 0) memcpy(list, w->closings, w->closing_count * sizeof *list);
-        w->closings = list;
-    }
+    w->closings = arena_more(w->p->repeat, w->closings, w->closing_count, sizeof *w->closings);
     w->closings[w->closing_count++] = closing;
 }
 

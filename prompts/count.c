@@ -130,7 +130,7 @@ struct units {
     struct filler *f;
     struct arena *arena;
     struct unit **list;
-    size_t count, capacity;
+    size_t count;
     size_t next; // unit of the filler that the next one begins with
     uint64_t tokens;
 };
@@ -191,18 +191,13 @@ static int unit_take(struct units *u, struct unit **out, struct err *e) {
 
 int units_get(struct units *u, size_t i, const struct unit **out, struct err *e) {
     while (i >= u->count) {
-        if (u->count == u->capacity) {
-            u->capacity = u->capacity > 0 ? 2 * u->capacity : 64;
-            struct unit **list = arena_array(u->arena, u->capacity, sizeof *list);
-            if (u->count > 0) memcpy(list, u->list, u->count * sizeof *list);
-            u->list = list;
-        }
         struct unit *unit;
         TRY(unit_take(u, &unit, e));
         if (unit == NULL) {
             *out = NULL;
             return 0;
         }
+        u->list = arena_more(u->arena, u->list, u->count, sizeof *u->list);
         u->list[u->count++] = unit;
     }
     *out = u->list[i];

@@ -14,24 +14,20 @@ struct filler *filler_create(struct rng rng, struct arena *a, void *state,
     return f;
 }
 
-// The same array with twice the room; the old one stays in the arena until that is reset.
-static void *grown(struct arena *a, const void *old, size_t count, size_t *capacity, size_t size) {
-    *capacity = *capacity > 0 ? 2 * *capacity : 64;
-    void *new = arena_array(a, *capacity, size);
-    if (count > 0) memcpy(new, old, count * size);
-    return new;
-}
-
+// The text before it grew stays in the arena.
 static void text_add(struct filler *f, struct str s) {
-    while (f->text_bytes + s.n > f->text_capacity)
-        f->text = grown(f->arena, f->text, f->text_bytes, &f->text_capacity, 1);
+    if (f->text_bytes + s.n > f->text_capacity) {
+        f->text_capacity = 2 * (f->text_bytes + s.n);
+        char *larger = arena_alloc(f->arena, f->text_capacity);
+        if (f->text_bytes > 0) memcpy(larger, f->text, f->text_bytes);
+        f->text = larger;
+    }
     if (s.n > 0) memcpy(f->text + f->text_bytes, s.p, s.n);
     f->text_bytes += s.n;
 }
 
 static void unit_add(struct filler *f, const struct filler_item *drawn) {
-    if (f->count == f->capacity)
-        f->units = grown(f->arena, f->units, f->count, &f->capacity, sizeof f->units[0]);
+    f->units = arena_more(f->arena, f->units, f->count, sizeof *f->units);
     struct filler_item *u = arena_alloc(f->arena, sizeof *u);
     *u = *drawn;
     if (f->count == 0) u->lead = STR("");

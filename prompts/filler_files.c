@@ -15,7 +15,7 @@ struct filler_texts {
     enum filler_split split;
     struct str wrapper; // empty: none
     struct filler_item *units;
-    size_t count, capacity;
+    size_t count;
 };
 
 struct files {
@@ -25,12 +25,7 @@ struct files {
 
 static void texts_add(struct filler_texts *t, struct str lead, struct str text, struct str tail) {
     if (text.n == 0) return;
-    if (t->count == t->capacity) {
-        t->capacity = t->capacity > 0 ? 2 * t->capacity : 256;
-        struct filler_item *units = arena_array(t->arena, t->capacity, sizeof *units);
-        if (t->count > 0) memcpy(units, t->units, t->count * sizeof *units);
-        t->units = units;
-    }
+    t->units = arena_more(t->arena, t->units, t->count, sizeof *t->units);
     t->units[t->count++] = (struct filler_item){.lead = lead, .text = text, .tail = tail};
 }
 

@@ -12,7 +12,7 @@ struct filler {
     struct rng rng;
     struct str lead, tail;
     struct filler_item **units;
-    size_t count, capacity;
+    size_t count;
     bool ended;
     char *text; // all units joined; grows in the arena
     size_t text_bytes, text_capacity;

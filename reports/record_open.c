@@ -239,13 +239,7 @@ static int flush_plan(struct record_writer *w, bool sync, struct err *e) {
 }
 
 static void remember_trial(struct record_writer *w, const struct record_trial *t) {
-    if (w->trial_count == w->trial_capacity) {
-        int64_t capacity = w->trial_capacity == 0 ? 256 : 2 * w->trial_capacity;
-        struct record_trial *larger = arena_array(w->arena, (size_t)capacity, sizeof *larger);
-        if (w->trial_count > 0) memcpy(larger, w->trials, (size_t)w->trial_count * sizeof *larger);
-        w->trials = larger;
-        w->trial_capacity = capacity;
-    }
+    w->trials = arena_more(w->arena, w->trials, (size_t)w->trial_count, sizeof *w->trials);
     w->trials[w->trial_count++] =
         (struct record_trial){.trial = t->trial, .key = arena_strdup(w->arena, t->key)};
 }

@@ -24,7 +24,7 @@ struct record_writer {
     struct buf plan_lines;
     char plan_sha256[HASH_HEX_SIZE];
     struct record_trial *trials; // the plan: with only number and key while planning
-    int64_t trial_count, trial_capacity;
+    int64_t trial_count;
     // appending
     struct record *record; // a run that is resumed
     struct file_log *ledger;

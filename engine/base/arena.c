@@ -92,6 +92,14 @@ void *arena_array(struct arena *a, size_t count, size_t size) {
     return arena_alloc(a, count * size);
 }
 
+// Room is made at 0, 1, 2, 4, ... elements.
+void *arena_more(struct arena *a, void *list, size_t count, size_t size) {
+    if ((count & (count - 1)) != 0) return list;
+    void *larger = arena_array(a, count == 0 ? 1 : 2 * count, size);
+    if (count > 0) memcpy(larger, list, count * size);
+    return larger;
+}
+
 char *arena_memdup(struct arena *a, const void *bytes, size_t n) {
     char *p = arena_alloc(a, n + 1);
     if (n > 0) memcpy(p, bytes, n);

@@ -25,6 +25,10 @@ void arena_reset(struct arena *a);
 // Zeroed, aligned to 16 bytes. `arena_array` checks count x size for overflow.
 void *arena_alloc(struct arena *a, size_t bytes);
 void *arena_array(struct arena *a, size_t count, size_t size);
+// A list that grows by one: the list itself while it has room behind its `count` elements, else a
+// zeroed copy with twice the room (the old one stays in the arena). The room follows from the
+// count, so a list must have grown by this alone, from NULL and 0.
+void *arena_more(struct arena *a, void *list, size_t count, size_t size);
 char *arena_strdup(struct arena *a, const char *text);
 // Copies n bytes and adds a NUL behind them.
 char *arena_memdup(struct arena *a, const void *bytes, size_t n);

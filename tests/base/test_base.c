@@ -241,8 +241,25 @@ static void a_forbidden_file_is_there(void **state) {
     arena_destroy(a);
 }
 
+static void lists_grow_by_one(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    uint64_t *first = NULL, *second = NULL;
+    for (size_t n = 0; n < 1000; n++) { // two in one arena, so that a missing byte of room shows
+        first = arena_more(a, first, n, sizeof *first);
+        second = arena_more(a, second, n, sizeof *second);
+        assert_true(first[n] == 0 && second[n] == 0);
+        first[n] = n * 31;
+        second[n] = n * 37 + 1;
+        for (size_t i = 0; i <= n; i++) assert_true(first[i] == i * 31 && second[i] == i * 37 + 1);
+    }
+    assert_in_range(arena_bytes(a), 2 * 2000 * 8, 2 * 2100 * 8);
+    arena_destroy(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_grow_by_one),
         cmocka_unit_test(philox_known_answers),
         cmocka_unit_test(streams_are_independent_and_repeatable),
         cmocka_unit_test(below_is_uniform),
