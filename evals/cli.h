@@ -23,6 +23,23 @@ struct cli_option {
     int64_t *number;
     struct cli_list *list; // may be given several times
 };
+// Options of the verbs that open a model themselves; `o` has numerics, weights and backend.
+#define CLI_MODEL_OPTIONS(o, threads_out)                                                          \
+    {.name = "--numerics",                                                                         \
+     .value = "ID",                                                                                \
+     .help = "bf16-1 (default) or f32",                                                            \
+     .text = &(o)->numerics},                                                                      \
+        {.name = "--weights",                                                                      \
+         .value = "HOW",                                                                           \
+         .help = "auto, unpacked or stored",                                                       \
+         .text = &(o)->weights},                                                                   \
+        {.name = "--backend",                                                                      \
+         .value = "NAME",                                                                          \
+         .help = "auto, cpu or cuda",                                                              \
+         .text = &(o)->backend},                                                                   \
+    {                                                                                              \
+        .name = "--threads", .value = "N", .help = "default: all cores", .number = (threads_out)   \
+    }
 #define CLI_LIST_MOST 64
 struct cli_list {
     const char *items[CLI_LIST_MOST];

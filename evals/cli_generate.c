@@ -202,10 +202,7 @@ static int parse(int argc, char **argv, struct typed *t, bool *helped, struct er
         {"--pre-tokenizer", NULL, "NAME", "not the file's own rule", .text = &o->pre_tokenizer},
         {"--context", NULL, "N", "prompt and reply (as trained)", .number = &t->context},
         {"--beyond-trained", NULL, NULL, "--context may exceed it", .flag = &o->beyond_trained},
-        {"--numerics", NULL, "ID", "bf16-1 (default) or f32", .text = &o->numerics},
-        {"--weights", NULL, "HOW", "auto, unpacked or stored", .text = &o->weights},
-        {"--backend", NULL, "NAME", "auto, cpu or cuda", .text = &o->backend},
-        {"--threads", NULL, "N", "default: all cores", .number = &t->threads},
+        CLI_MODEL_OPTIONS(o, &t->threads),
     };
     int count;
     return cli_parse(argc, argv, options, sizeof options / sizeof *options, &t->path, 1, 1, &count,

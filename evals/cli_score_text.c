@@ -130,15 +130,7 @@ int cli_score_text(int argc, char **argv) {
         {.name = "--beyond-trained",
          .help = "--context may exceed the trained context",
          .flag = &o->beyond_trained},
-        {.name = "--numerics",
-         .value = "ID",
-         .help = "bf16-1 (default) or f32",
-         .text = &o->numerics},
-        {.name = "--weights",
-         .value = "HOW",
-         .help = "auto, unpacked or stored",
-         .text = &o->weights},
-        {.name = "--backend", .value = "NAME", .help = "auto, cpu or cuda", .text = &o->backend},
+        CLI_MODEL_OPTIONS(o, &threads),
         {.name = "--op-table",
          .value = "NAME",
          .help = "c, avx2, avx512f, avx512_bf16 (same bits)",
@@ -147,7 +139,6 @@ int cli_score_text(int argc, char **argv) {
          .value = "NAME",
          .help = "instead of the file's own rule",
          .text = &set.pre},
-        {.name = "--threads", .value = "N", .help = "default: all cores", .number = &threads},
     };
     struct err e = {0};
     int count;
