@@ -7,18 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES_MOST = 3, KINDS = 4 };
+enum { KINDS = 4 };
 #define UNSCORED_APART 0.02
 
-// A contrast is a weighted sum of the rates at depths.
-static const struct contrast_kind {
-    const char *name;
-    int32_t depths[PLACES_MOST];
-    double weights[PLACES_MOST];
-    int count;
-    bool exploratory;  // looked at without being asked for
-    const char *where; // the first side compared with the second
-} kinds[KINDS] = {
+static const struct contrast_kind kinds[KINDS] = {
     {"middle_against_ends",
      {0, DEPTH_MOST, DEPTH_MOST / 2},
      {0.5, 0.5, -1},
@@ -39,6 +31,12 @@ static const struct contrast_kind {
      false,
      "at the end than in the middle"},
 };
+
+const struct contrast_kind *contrast_find(const char *name) {
+    for (int k = 0; k < KINDS; k++)
+        if (strcmp(kinds[k].name, name) == 0) return &kinds[k];
+    return NULL;
+}
 
 // One cell's trials of one repeat.
 struct cell {
@@ -85,8 +83,8 @@ static int find_column(const struct tally *t, int placement, int32_t depth) {
 
 // What is compared: columns with weights, over lengths [first, last).
 struct scope {
-    int columns[PLACES_MOST];
-    double weights[PLACES_MOST];
+    int columns[CONTRAST_PLACES_MOST];
+    double weights[CONTRAST_PLACES_MOST];
     int count;
     int first_length, last_length;
 };
@@ -293,9 +291,7 @@ static bool row_moves(const struct experiment_placement *row, int constraint) {
 // it says what is missing.
 static void add_primary(struct family *f, struct tally *y, int model) {
     const struct experiment *x = y->x;
-    const struct contrast_kind *kind = NULL;
-    for (int k = 0; k < KINDS; k++)
-        if (strcmp(kinds[k].name, x->primary.contrast) == 0) kind = &kinds[k];
+    const struct contrast_kind *kind = contrast_find(x->primary.contrast);
     assert(kind != NULL); // the loader knows the same names
     struct table t;
     table_fill(&t, y, model, x->primary.of, f->arena);

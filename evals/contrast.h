@@ -15,12 +15,24 @@
 
 #include "evals/tally.h"
 
+#define CONTRAST_PLACES_MOST 3
+
+// A weighted sum of the rates at depths.
+struct contrast_kind {
+    const char *name;
+    int32_t depths[CONTRAST_PLACES_MOST];
+    double weights[CONTRAST_PLACES_MOST];
+    int count;
+    bool exploratory;  // looked at without being asked for
+    const char *where; // the first side compared with the second
+};
+const struct contrast_kind *contrast_find(const char *name); // NULL: there is none
+
 // All contrasts of the experiment, the primary first (all lengths pooled; one a model, on the first
 // row that moves its constraint). The rest are exploratory: per model, row, constraint that the row
-// moves
-// ("all" beside them where it moves several) and length, then over all lengths; Holm over this
-// family, and over the primaries where there are several models. Unscored shares that differ by
-// more than 2 points between the compared places are said in the sentence.
+// moves ("all" beside them where it moves several) and length, then over all lengths; Holm over
+// this family, and over the primaries where there are several models. Unscored shares that differ
+// by more than 2 points between the compared places are said in the sentence.
 void contrast_all(struct tally *t, struct arena *a, struct summary_contrast **out, int *count);
 
 #endif

@@ -1,4 +1,5 @@
 // The primary contrast, the gates, and --only: what looks at cells that must exist.
+#include "evals/contrast.h"
 #include "evals/experiment_internal.h"
 #include "evals/experiment_scalar.h"
 
@@ -24,36 +25,33 @@ static bool moves(const struct experiment_placement *p, int constraint) {
     return false;
 }
 
+static bool moves_over(const struct experiment *x, int placement,
+                       const struct contrast_kind *kind) {
+    for (int i = 0; i < kind->count; i++)
+        if (!place_exists(x, placement, (struct place){PLACE_AT_DEPTH, kind->depths[i]}))
+            return false;
+    return true;
+}
+
 static void check_primary(struct load *l) {
-    static const struct {
-        const char *contrast;
-        int32_t depths[3];
-        int count;
-    } needs[] = {{"middle_against_ends", {0, DEPTH_MOST / 2, DEPTH_MOST}, 3},
-                 {"start_against_end", {0, DEPTH_MOST}, 2},
-                 {"start_against_middle", {0, DEPTH_MOST / 2}, 2},
-                 {"end_against_middle", {DEPTH_MOST, DEPTH_MOST / 2}, 2}};
     const struct experiment *x = l->x;
     if (!x->primary.given || x->primary.contrast == NULL || x->placement_count == 0 ||
         diagnosed(l->d, "placements"))
         return;
-    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
-        if (strcmp(needs[i].contrast, x->primary.contrast) != 0) continue;
-        for (int k = 0; k < x->placement_count; k++) {
-            if (!moves(&x->placements[k], x->primary.of)) continue;
-            int there = 0;
-            for (int j = 0; j < needs[i].count; j++)
-                there += place_exists(x, k, (struct place){PLACE_AT_DEPTH, needs[i].depths[j]});
-            if (there == needs[i].count) return;
-        }
-        WRONG("primary.contrast", "no placement moves %s over all depths that %s compares (%s)",
-              x->primary.of < 0 ? "a constraint" : x->constraints[x->primary.of].id,
-              needs[i].contrast,
-              needs[i].count == 3 ? "start, middle, end"
-              : i == 1            ? "start, end"
-              : i == 2            ? "start, middle"
-                                  : "end, middle");
+    const struct contrast_kind *kind = contrast_find(x->primary.contrast);
+    if (kind == NULL) return; // the table of fields has said so
+    for (int k = 0; k < x->placement_count; k++)
+        if (moves(&x->placements[k], x->primary.of) && moves_over(x, k, kind)) return;
+    struct buf depths = {0};
+    for (int i = 0; i < kind->count; i++) {
+        char text[24];
+        place_text((struct place){PLACE_AT_DEPTH, kind->depths[i]}, text);
+        buf_printf(&depths, "%s%s", i == 0 ? "" : ", ", text);
     }
+    WRONG("primary.contrast", "no placement moves %s over all depths that %s compares (%s)",
+          x->primary.of < 0 ? "a constraint" : x->constraints[x->primary.of].id, kind->name,
+          depths.p);
+    buf_free(&depths);
 }
 
 static bool length_exists(const struct experiment *x, int length) {

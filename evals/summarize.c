@@ -180,10 +180,6 @@ static void take_counts(const struct tally *t, struct arena *a, struct summary *
 
 // ---- tables ----
 
-static uint32_t depth_thousandths(const char *depth) {
-    return (uint32_t)(strtod(depth, NULL) * 1000 + 0.5);
-}
-
 // Real depths of the constraint's spans in a cell; of the moved constraints' for "all".
 static void take_depths(const struct tally *t, const struct tally_filter *f, int constraint,
                         struct summary_cell *cell) {
@@ -198,8 +194,8 @@ static void take_depths(const struct tally *t, const struct tally_filter *f, int
                              strcmp(p->spans[k].constraint, x->constraints[constraint].id) == 0;
             for (int m = 0; constraint < 0 && m < row->move_count; m++)
                 looked_at |= strcmp(p->spans[k].constraint, x->constraints[row->move[m]].id) == 0;
-            if (!looked_at || strcmp(p->spans[k].depth, "-") == 0) continue;
-            uint32_t depth = depth_thousandths(p->spans[k].depth);
+            int32_t depth = tally_depth(p->spans[k].depth);
+            if (!looked_at || depth == DEPTH_NONE) continue;
             if (!any || depth < cell->depth_real_low) cell->depth_real_low = depth;
             if (!any || depth > cell->depth_real_high) cell->depth_real_high = depth;
             any = true;

@@ -26,6 +26,13 @@ static void collect_lengths(struct tally *t, const struct record_trial *trials, 
     qsort(t->lengths, (size_t)t->length_count, sizeof *t->lengths, by_number);
 }
 
+int32_t tally_depth(const char *text) {
+    char *end;
+    double percent = strtod(text, &end);
+    if (end == text || *end != '\0' || !(percent >= 0 && percent < 1000)) return DEPTH_NONE;
+    return (int32_t)(percent * 1000 + 0.5);
+}
+
 // "50.000" or an anchor's name, as plan.jsonl spells it.
 static bool depth_is(const char *depth, struct place place) {
     if (depth == NULL) return false;
@@ -34,9 +41,7 @@ static bool depth_is(const char *depth, struct place place) {
         place_text(place, name);
         return strcmp(name, depth) == 0;
     }
-    char *end;
-    double percent = strtod(depth, &end);
-    return end != depth && *end == '\0' && (int32_t)(percent * 1000 + 0.5) == place.depth;
+    return tally_depth(depth) == place.depth;
 }
 
 static int find_placement(const struct experiment *x, const char *id) {

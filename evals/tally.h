@@ -46,6 +46,9 @@ int tally_make(const struct experiment *x, const struct record_trial *trials, in
                struct record_outcome *const *outcomes, struct arena *a, struct tally *out,
                struct err *e);
 
+// "49.868", as plan.jsonl spells a depth, in thousandths of a per cent; DEPTH_NONE: not one.
+int32_t tally_depth(const char *text);
+
 // Fields of index type are TALLY_ANY for "every". Length and column do not apply to some arms.
 struct tally_filter {
     enum arm arm;

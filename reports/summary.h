@@ -22,7 +22,7 @@ struct summary_cell {
     struct summary_rate rate;
     double lift; // rate minus the absent arm's at the same length
     bool has_lift;
-    uint32_t depth_real_low, depth_real_high; // thousandths of a per cent over its trials
+    int32_t depth_real_low, depth_real_high; // thousandths of a per cent over its trials
 };
 // A placement row at one place ("order-moves@middle").
 struct summary_place {

@@ -2,6 +2,7 @@
 // controls in words, gates, exit codes.
 #include "tests/support/support.h"
 
+#include "evals/contrast.h"
 #include "evals/gates.h"
 #include "evals/summarize.h"
 #include "tests/support/simulated_run.h"
@@ -494,8 +495,27 @@ static void foreign_records_are_refused(void **state) {
     simulated_close(&s);
 }
 
+// The schema's words for contrasts, and the table that computes them.
+static void schema_and_contrasts_agree(void **state) {
+    (void)state;
+    struct err e = {0};
+    json_t *schema;
+    ASSERT_OK(
+        json_read_file(LACUNA_SOURCE_DIR "/configs/experiment.schema.json", 1 << 20, &schema, &e),
+        e);
+    const json_t *words = schema;
+    static const char *const keys[] = {"properties", "primary", "properties", "contrast", "enum"};
+    for (int i = 0; i < 5; i++) words = json_object_get(words, keys[i]);
+    assert_int_equal(json_array_size(words), 4);
+    for (size_t i = 0; i < json_array_size(words); i++)
+        assert_non_null(contrast_find(json_string_value(json_array_get(words, i))));
+    assert_null(contrast_find("places_alike"));
+    json_decref(schema);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schema_and_contrasts_agree),
         cmocka_unit_test(who_is_in_the_rate),
         cmocka_unit_test(lift_depths_and_controls),
         cmocka_unit_test(a_known_effect_is_found),
