@@ -1,7 +1,6 @@
 // lacuna's entry point: finds the verb, parses its options, turns errors into exit codes.
 #include "evals/cli.h"
 
-#include "engine/base/log.h"
 #include "engine/base/str.h"
 
 #include <errno.h>
@@ -237,7 +236,6 @@ int cli_fail(const char *verb, const struct err *e) {
     fprintf(stderr, "lacuna: %s: ", verb);
     cli_print_clean(stderr, e->text); // it may quote a hostile file
     fputc('\n', stderr);
-    log_detail("raised at %s:%d", e->file != NULL ? e->file : "?", e->line);
     switch (e->code) {
     case ERR_USAGE:
     case ERR_CONFIG: return EXIT_USAGE;

@@ -48,10 +48,6 @@ void log_warn(const char *format, ...) {
     LOG_AT(LOG_QUIET, "warning: ");
 }
 
-void log_detail(const char *format, ...) {
-    LOG_AT(LOG_VERBOSE, "");
-}
-
 #define PLAIN_INTERVAL_NS 5000000000u
 #define BAR_INTERVAL_NS 100000000u
 #define BAR_WIDTH 30
@@ -119,6 +115,4 @@ void progress_finish(struct progress *p) {
         write_all("\r\033[K", 4);
         bar_on_screen = false;
     }
-    log_detail("%s: %llu of %llu in %.1f s", p->what, (unsigned long long)p->item,
-               (unsigned long long)p->items, (double)(clock_ns() - p->started_ns) / 1e9);
 }

@@ -5,14 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum log_level { LOG_QUIET, LOG_NORMAL, LOG_VERBOSE };
+enum log_level { LOG_QUIET, LOG_NORMAL }; // QUIET: warnings alone
 void log_set_level(enum log_level level);
 
 // "lacuna: text" and a line break, in one write; a progress bar on the terminal is redrawn below
 // it.
 __attribute__((format(printf, 1, 2))) void log_info(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void log_warn(const char *format, ...);
-__attribute__((format(printf, 1, 2))) void log_detail(const char *format, ...); // LOG_VERBOSE only
 
 // A bar with the time left when stderr is a terminal; otherwise a plain line now and then (each
 // tenth of the work, at most one in five seconds). `done` counts work units (tokens, say), while
