@@ -7,21 +7,12 @@
 #include "evals/experiment.h"
 
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 static struct arena *arena;
-
-// Without the syncs of file_write_atomic, of which hundreds take seconds.
-static void write_bytes(const char *path, struct str content) {
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(content.p, 1, content.n, f), content.n);
-    assert_int_equal(fclose(f), 0);
-}
 
 static int setup(void **state) {
     (void)state;
@@ -37,7 +28,7 @@ static int teardown(void **state) {
 
 static int load(const char *name, struct str content, struct case_table *out, struct err *e) {
     const char *path = path_join(arena, test_folder(), name);
-    write_bytes(path, content);
+    test_write(path, content);
     return cases_load(path, "id", arena, out, e);
 }
 
@@ -188,9 +179,9 @@ static int load_with_cases(const char *csv, const char *from, const char *to, st
     assert_true(at != STR_NONE);
     const char *text = arena_printf(arena, "%.*s%s%scases: {file: t.csv, id: id}\n", (int)at, s.p,
                                     to, s.p + at + strlen(from));
-    write_bytes(path_join(arena, folder, "t.csv"), str_from(csv));
+    test_write(path_join(arena, folder, "t.csv"), str_from(csv));
     const char *path = path_join(arena, folder, "x.yaml");
-    write_bytes(path, str_from(text));
+    test_write(path, str_from(text));
     return experiment_load(path, NULL, arena, x, e);
 }
 
@@ -233,7 +224,7 @@ static void columns_are_variables(void **state) {
     ASSERT_OK(file_write_atomic(path_join(arena, test_folder(), "m.gguf"), STR("m"), &e), e);
     ASSERT_OK(experiment_request_sha256(x, before, &e), e);
     // A record is read again without its cases; what they hold is part of the request.
-    write_bytes(x->cases_path, STR("id,question\n1,b\n"));
+    test_write(x->cases_path, STR("id,question\n1,b\n"));
     ASSERT_OK(experiment_request_sha256(x, after, &e), e);
     assert_string_not_equal(before, after);
     ASSERT_OK(file_remove(x->cases_path, &e), e);

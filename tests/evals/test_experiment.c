@@ -5,18 +5,9 @@
 #include "engine/base/file.h"
 #include "evals/experiment.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static struct arena *arena;
-
-// Without the syncs of file_write_atomic, of which hundreds take seconds.
-static void write_bytes(const char *path, struct str content) {
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(content.p, 1, content.n, f), content.n);
-    assert_int_equal(fclose(f), 0);
-}
 
 static int setup(void **state) {
     (void)state;
@@ -32,7 +23,7 @@ static int teardown(void **state) {
 
 static const char *write_file(const char *name, const char *content) {
     const char *path = path_join(arena, test_folder(), name);
-    write_bytes(path, str_from(content));
+    test_write(path, str_from(content));
     return path;
 }
 

@@ -24,14 +24,6 @@
 
 static struct arena *arena;
 
-// Without the syncs of file_write_atomic, of which hundreds take seconds.
-static void write_bytes(const char *path, struct str content) {
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(content.p, 1, content.n, f), content.n);
-    assert_int_equal(fclose(f), 0);
-}
-
 static int setup(void **state) {
     (void)state;
     arena = arena_create("test");
@@ -46,7 +38,7 @@ static int teardown(void **state) {
 
 static int load_bytes(struct str bytes, struct experiment **x, struct err *e) {
     const char *path = path_join(arena, test_folder(), "x.yaml");
-    write_bytes(path, bytes);
+    test_write(path, bytes);
     return experiment_load(path, NULL, arena, x, e);
 }
 

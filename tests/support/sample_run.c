@@ -32,9 +32,7 @@ static const char text[] =
     "arms: [placed, absent, short]\n";
 
 static void write_text(struct arena *a, const char *folder, const char *name, const char *content) {
-    const char *path = path_join(a, folder, name);
-    FILE *f = fopen(path, "w");
-    if (f == NULL || fputs(content, f) < 0 || fclose(f) != 0) fail_msg("%s: not written", path);
+    test_write(path_join(a, folder, name), str_from(content));
 }
 
 const char *sample_experiment(struct arena *a, const char *folder, const char *name, int repeats,

@@ -33,3 +33,9 @@ const char *test_folder(void) {
 char *test_data(struct arena *a, const char *relative) {
     return arena_printf(a, "%s/tests/%s", LACUNA_SOURCE_DIR, relative);
 }
+
+void test_write(const char *path, struct str content) {
+    FILE *f = fopen(path, "wb");
+    if (f == NULL || fwrite(content.p, 1, content.n, f) != content.n || fclose(f) != 0)
+        fail_msg("%s: not written", path);
+}

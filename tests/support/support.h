@@ -20,6 +20,9 @@ const char *test_folder(void);
 // PATH of a committed file below tests/, in the arena.
 char *test_data(struct arena *a, const char *relative);
 
+// A file of these bytes; without the syncs of file_write_atomic, of which hundreds take seconds.
+void test_write(const char *path, struct str content);
+
 // Fails the test with the error's text unless `result` is 0.
 #define ASSERT_OK(result, e)                                                                       \
     do {                                                                                           \
