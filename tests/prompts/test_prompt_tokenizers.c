@@ -96,7 +96,8 @@ static void check_prompt(struct kit *k, const struct prompt *x) {
 
 static const char nasty[] =
     "The naïve café was open. We don't know why  it closed,   or when    it will     open.  A "
-    "family 👨‍👩‍👧‍👦 came in. They said      it's fine       and        sat        "
+    "family 👨‍👩‍👧‍👦 came in. They said      it's fine       and        sat       "
+    " "
     " "
     "down. "
     "今天下雨了。我们在家里看书。你们呢？没有空格的文字一句接着一句！ Then they've left.\n\n«Où "

@@ -146,12 +146,9 @@ static void heat_map_agrees_with_the_data(void **state) {
 }
 
 static const char *const hostile_texts[] = {
-    "<img src=x onerror=alert(1)>",
-    "\" autofocus onfocus=alert(1) x=\"",
-    "</script><script>alert(1)</script>",
-    "'><svg onload=alert(1)>",
-    "]]></system-out><failure/>",
-    "\xE2\x80\xAE desrever",
+    "<img src=x onerror=alert(1)>",       "\" autofocus onfocus=alert(1) x=\"",
+    "</script><script>alert(1)</script>", "'><svg onload=alert(1)>",
+    "]]></system-out><failure/>",         "\xE2\x80\xAE desrever",
     "\xFF\xFE broken \x01\x1B[31m",
 };
 
