@@ -142,6 +142,18 @@ static void file_split(struct filler_texts *t, struct str s) {
     }
 }
 
+// A text that is named twice would come twice.
+static int refuse_repeated(const char *const *paths, const struct str *texts, size_t last,
+                           struct err *e) {
+    for (size_t i = 0; i < last && texts[last].n > 0; i++)
+        if (str_equal(texts[i], texts[last]))
+            FAIL(e, ERR_CONFIG,
+                 "prompt.filler.paths[%zu]: %s holds the same text as %s; name it once, nothing is "
+                 "ever repeated",
+                 last, paths[last], paths[i]);
+    return 0;
+}
+
 int filler_texts_load(const char *const *paths, size_t count, enum filler_split split,
                       struct str wrapper, struct arena *a, struct filler_texts **out,
                       struct err *e) {
@@ -153,6 +165,7 @@ int filler_texts_load(const char *const *paths, size_t count, enum filler_split 
         FAIL(e, ERR_CONFIG,
              "prompt.filler.wrapper holds {{text}} %zu times; it must hold it exactly once",
              str_count(wrapper, STR("{{text}}")));
+    struct str *texts = arena_array(a, count, sizeof *texts);
     for (size_t i = 0; i < count; i++) {
         struct str s;
         TRY(file_read(paths[i], FILE_BYTES_MOST, a, &s, e));
@@ -160,7 +173,9 @@ int filler_texts_load(const char *const *paths, size_t count, enum filler_split 
         if (bad < s.n)
             FAIL(e, ERR_CONFIG, "%s: byte %zu (0x%02X) is not UTF-8; convert the file to UTF-8",
                  paths[i], bad, (unsigned)(uint8_t)s.p[bad]);
-        file_split(t, file_trim(s));
+        texts[i] = file_trim(s);
+        TRY(refuse_repeated(paths, texts, i, e));
+        file_split(t, texts[i]);
     }
     if (t->count == 0) FAIL(e, ERR_CONFIG, "prompt.filler.paths: the files hold no text");
     *out = t;

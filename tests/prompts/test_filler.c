@@ -291,6 +291,11 @@ static void bad_files_are_refused(void **state) {
     path = file_put(a, "fine.txt", "fine");
     ASSERT_FAILS(filler_texts_load(&path, 1, FILLER_SPLIT_SENTENCE, STR("{{n}}"), a, &t, &e), e,
                  ERR_CONFIG, "{{text}} 0 times");
+    const char *twice[] = {path, file_put(a, "other.txt", "else"),
+                           file_put(a, "copy.txt", "fine\n")};
+    ASSERT_OK(filler_texts_load(twice, 2, FILLER_SPLIT_SENTENCE, STR(""), a, &t, &e), e);
+    ASSERT_FAILS(filler_texts_load(twice, 3, FILLER_SPLIT_SENTENCE, STR(""), a, &t, &e), e,
+                 ERR_CONFIG, "fine.txt; name it once");
     path = "/nonexistent/file.txt";
     ASSERT_FAILS(filler_texts_load(&path, 1, FILLER_SPLIT_SENTENCE, STR(""), a, &t, &e), e, ERR_IO,
                  "/nonexistent/file.txt");
