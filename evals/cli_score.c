@@ -1,5 +1,6 @@
 // lacuna score: the replies of a record judged again, with the recorded checks or with other ones.
 #include "evals/cli.h"
+#include "evals/judge.h"
 #include "evals/run_setup.h"
 #include "evals/score.h"
 #include "evals/summarize.h"
@@ -18,14 +19,19 @@ struct scoring {
 
 static int load(const struct scoring *s, const struct record *r, struct arena *a,
                 struct experiment **x, struct err *e) {
-    if (s->experiment == NULL) return run_recorded_experiment(r, s->folder, a, x, e);
-    if (r->resolved == NULL) FAIL(e, ERR_RECORD, "%s/resolved.json: is missing", s->folder);
-    const struct experiment_overrides none = {.limit = -1};
-    TRY(experiment_load(s->experiment, &none, a, x, e));
-    if (score_compatible(r->resolved, (*x)->resolved, e) == 0) return 0;
+    bool own = s->experiment == NULL;
+    if (own) {
+        TRY(run_recorded_experiment(r, s->folder, a, x, e));
+    } else {
+        if (r->resolved == NULL) FAIL(e, ERR_RECORD, "%s/resolved.json: is missing", s->folder);
+        const struct experiment_overrides none = {.limit = -1};
+        TRY(experiment_load(s->experiment, &none, a, x, e));
+    }
+    int result = own ? judge_trust(r, *x, e) : score_compatible(r->resolved, (*x)->resolved, e);
+    if (result == 0) return 0;
     experiment_close(*x);
     *x = NULL;
-    return err_prefix(e, "%s", s->experiment);
+    return own ? -1 : err_prefix(e, "%s", s->experiment);
 }
 
 static void print_text(const struct scoring *s) {

@@ -11,6 +11,10 @@ int judge_reply(const struct experiment *x, struct check_set *patterns,
                 const struct record_trial *trial, const struct reply *reply, struct arena *a,
                 struct record_verdict **verdicts, int *count, struct err *e);
 
+// ERR_RECORD when the experiment, read from the record, no longer has the checks, gates and
+// tolerances that the identity names.
+int judge_trust(const struct record *r, const struct experiment *x, struct err *e);
+
 // Scores every recorded reply again and compares: what differs from the recorded verdicts, and
 // hashes of the identity that the experiment no longer has, are appended to `findings`, one a line.
 int judge_again(const struct record *r, const struct experiment *x, struct buf *findings,

@@ -3,6 +3,7 @@
 #include "evals/run_setup.h"
 
 #include "engine/base/file.h"
+#include "evals/judge.h"
 #include "evals/summarize.h"
 
 typedef int renderer(const struct record *r, const struct summary *s, struct buf *out,
@@ -32,6 +33,7 @@ int run_report(const char *folder, struct arena *a, int *exit_code, struct buf *
     struct summary s;
     TRY(record_open(folder, a, &r, e));
     int result = run_recorded_experiment(r, folder, a, &x, e);
+    if (result == 0) result = judge_trust(r, x, e);
     if (result == 0) result = summarize(r, x, a, &s, e);
     if (result == 0) result = write_reports(r, &s, a, e);
     if (result == 0) {

@@ -230,6 +230,19 @@ static void test_verify_finds(void **state) {
     change_text("x.json", "\"in_flight\": 3", "\"in_flight\": 2");
 }
 
+// Nobody makes a gate pass by editing what the reports read.
+static void test_edited_tolerance(void **state) {
+    (void)state;
+    sample_experiment(arena, fast_folder(), "bad", 1, "\"in_flight\": 2", "{\"error\": \"boom\"}");
+    assert_int_equal(lacuna("run bad.yaml -o edited"), 1);
+    change_text("edited/resolved.json", "\"errors\": \"0%\"", "\"errors\": \"100%\"");
+    static const char *const verbs[] = {"report edited", "run bad.yaml -o edited", "score edited"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(lacuna(verbs[i]), 1);
+        assert_holds(said, "edited/resolved.json: its analysis_sha256 is");
+    }
+}
+
 // Ctrl-C: a clean end, exit code 1, and the command that goes on, which then does.
 static void test_interrupted(void **state) {
     (void)state;
@@ -335,13 +348,10 @@ static void test_view(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run_and_again),
-        cmocka_unit_test(test_repeat_local),
-        cmocka_unit_test(test_nowhere_to_print),
-        cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_verify_finds),
-        cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_view),
+        cmocka_unit_test(test_run_and_again),    cmocka_unit_test(test_repeat_local),
+        cmocka_unit_test(test_nowhere_to_print), cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_verify_finds),     cmocka_unit_test(test_edited_tolerance),
+        cmocka_unit_test(test_interrupted),      cmocka_unit_test(test_view),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
