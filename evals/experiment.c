@@ -45,6 +45,19 @@ static void apply_set(struct node **root, const char *text, struct diagnostics *
         diagnose(d, mark, "", "%s", why);
 }
 
+// The same key set twice would leave one of the two without effect.
+static void refuse_set_twice(const struct experiment_overrides *overrides, int at,
+                             struct diagnostics *d) {
+    const char *text = overrides->set[at];
+    struct str key = {text, strcspn(text, "=")};
+    for (int i = 0; i < at; i++) {
+        struct str other = {overrides->set[i], strcspn(overrides->set[i], "=")};
+        if (!str_equal(key, other)) continue;
+        const struct mark mark = {arena_printf(d->arena, "--set %s", text), 1, 1};
+        diagnose(d, mark, "", "this key is set twice (--set %s)", overrides->set[i]);
+    }
+}
+
 static struct load load_begin(struct diagnostics *d, const struct node *root, const char *path,
                               const char *folder) {
     struct arena *a = d->arena;
@@ -97,8 +110,10 @@ int experiment_read(struct str source, const char *path,
     struct diagnostics d = {.arena = a, .file = path};
     struct node *root = yaml_read(source, NULL, &d);
     if (root == NULL) return diagnostics_fail(&d, e);
-    for (int i = 0; overrides != NULL && i < overrides->set_count; i++)
+    for (int i = 0; overrides != NULL && i < overrides->set_count; i++) {
+        refuse_set_twice(overrides, i, &d);
         apply_set(&root, overrides->set[i], &d);
+    }
 
     struct load l = load_begin(&d, root, path, path_folder(a, path));
     json_t *resolved = fields_resolve(root, l.x->folder, false, &d);

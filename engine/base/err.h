@@ -26,7 +26,7 @@ struct err {
     enum err_code code;
     const char *file; // source file and line that raised it, static storage
     int line;
-    char text[2048]; // UTF-8, cut at a character boundary when it is longer
+    char text[8192]; // UTF-8, cut at a character boundary when it is longer
 };
 
 // Fills `e` (when not NULL) and returns -1. Use through FAIL, or directly before a clean-up `goto`.

@@ -363,6 +363,10 @@ static void wrong_overrides_are_named(void **state) {
     struct experiment *x = NULL;
     struct experiment_overrides o = {.limit = 0};
     ASSERT_FAILS(load_text(sample_experiment, &o, &x, &e), e, ERR_CONFIG, "--limit");
+    static const char *const twice[] = {"seed=1", "generation.max_tokens=8", "seed=2"};
+    struct experiment_overrides again = {.set = twice, .set_count = 3, .limit = -1};
+    ASSERT_FAILS(load_text(sample_experiment, &again, &x, &e), e, ERR_CONFIG,
+                 "--set seed=2: this key is set twice (--set seed=1)");
 }
 
 static const char *compact(const json_t *value) {
