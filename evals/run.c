@@ -41,7 +41,7 @@ struct run {
     const struct experiment *x;
     const struct run_options *options;
     struct record_writer *writer;
-    struct record *record; // plan, prompts, and what was recorded before this session
+    struct record *record; // plan, prompts, and what was recorded before this start
     struct check_set *patterns;
     struct progress progress;
     uint64_t tokens_done;

@@ -136,7 +136,7 @@ static void link_line(struct record_writer *w, json_t *outcome, struct buf *out)
     json_decref(line);
 }
 
-// A failed write leaves the disk in doubt, so nothing is appended after it in this session.
+// A failed write leaves the disk in doubt, so nothing is appended after it by this process.
 static int append(struct record_writer *w, json_t *outcome, bool sync, struct err *e) {
     struct buf text = {0};
     link_line(w, outcome, &text);
