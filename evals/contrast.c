@@ -169,6 +169,12 @@ static void write_sentence(struct summary_contrast *c, const char *where, double
                                    "%sUnderpowered: %d repeats are too few for a conclusion (10 at "
                                    "least). Seen: %s (%s%s).%s",
                                    kind, c->repeats, seen, numbers, corrected, unscored);
+    else if (p <= 0.05 && c->has_interval && c->low <= 0 && c->high >= 0)
+        // Exact test and interval are two approximations; a difference is only what both show.
+        c->sentence = arena_printf(a,
+                                   "%sNo difference shown: the test alone would show one, but the "
+                                   "interval holds 0. Seen: %s (%s%s, %d repeats).%s",
+                                   kind, seen, numbers, corrected, c->repeats, unscored);
     else if (p <= 0.05)
         c->sentence = arena_printf(a, "%sDifference shown: %s (%s%s, %d repeats).%s", kind, seen,
                                    numbers, corrected, c->repeats, unscored);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define NODE_DEPTH_MOST 64
-#define NODE_EXPANDED_MOST 65536 // nodes, were every alias copied
+#define NODE_EXPANDED_MOST 16384 // nodes, were every alias copied
 #define NODE_KEYS_MOST 1024      // keys of one mapping
 
 // Where a node stands: line and column from 1 in the file, or the command line option it came from.

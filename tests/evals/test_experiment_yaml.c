@@ -259,7 +259,7 @@ static void bombs_are_refused_at_once(void **state) {
     }
     expect_error(buf_str(&bomb), "x.yaml:6:");
     expect_error(buf_str(&bomb),
-                 "more than 65536 values, aliases counted as often as they are used");
+                 "more than 16384 values, aliases counted as often as they are used");
     buf_free(&bomb);
     expect_error(STR("a: &x [*x]\n"), "x.yaml:1:8: *x stands inside its own anchor &x (line 1)");
     expect_error(STR("&r\nlacuna: 1\nname: {a: [*r]}\n"),
@@ -281,9 +281,9 @@ static void bombs_are_refused_at_once(void **state) {
     for (int i = 1; i < 100; i++) buf_printf(&blocks, "a%d: &a%d [*a%d]\n", i, i, i - 1);
     expect_error(buf_str(&blocks), "nested more than 64 deep (through *");
     buf_free(&blocks);
-    expect_error(str_from(repeated("- a\n", 200000)), "more than 65536 values");
+    expect_error(str_from(repeated("- a\n", 200000)), "more than 16384 values");
     expect_error(str_from(arena_printf(arena, "[%s", repeated("a,", 400000))),
-                 "more than 65536 values");
+                 "more than 16384 values");
     expect_error(str_from(repeated("x", (1 << 20) + 1)), "x.yaml:1:1: the file has 1048577 bytes");
     struct buf keys = {0};
     for (int i = 0; i < 50000; i++) buf_printf(&keys, "k%d: 1\n", i);
@@ -294,8 +294,8 @@ static void bombs_are_refused_at_once(void **state) {
     struct str lengths = edited("512, 1024, 2048", keys.p);
     expect_error(lengths, "lengths.tokens[1]: 8999 follows 9000");
     expect_error(lengths, "more errors");
-    expect_error(str_from(arena_printf(arena, "models: [%s]", repeated("{},", 20000))),
-                 "models: expected at most 256 items, found 20000");
+    expect_error(str_from(arena_printf(arena, "models: [%s]", repeated("{},", 10000))),
+                 "models: expected at most 256 items, found 10000");
     buf_free(&keys);
 }
 

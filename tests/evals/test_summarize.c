@@ -168,6 +168,28 @@ static void lift_depths_and_controls(void **state) {
     simulated_close(&s);
 }
 
+// Six repeats change one way, each in one of six trials: the exact test says p = 1/32, the interval
+// holds 0, and so no difference is claimed.
+static void a_difference_needs_test_and_interval(void **state) {
+    (void)state;
+    struct simulated_run s;
+    struct summary out;
+    simulated_open(&s, always);
+    s.x.repeats = 12;
+    s.x.primary = (struct experiment_primary){true, "met_rate", 0, "middle_against_ends"};
+    simulated_plan(&s);
+    simulated_answer(&s, 3);
+    for (int repeat = 0; repeat < 6; repeat++)
+        simulated_verdict(&s, find(&s, "placed/512/order-moves@start", repeat), 0)->verdict =
+            VERDICT_OMITTED;
+    take(&s, &out);
+    const struct summary_contrast *c = &out.contrasts[0];
+    assert_float_equal(c->p, 1.0 / 32, 1e-12);
+    assert_true(c->has_interval && c->low < 0 && 0 < c->high);
+    ASSERT_HAS(c->sentence, "No difference shown: the test alone would show one");
+    simulated_close(&s);
+}
+
 static void a_known_effect_is_found(void **state) {
     (void)state;
     struct simulated_run s;
@@ -518,6 +540,7 @@ int main(void) {
         cmocka_unit_test(schema_and_contrasts_agree),
         cmocka_unit_test(who_is_in_the_rate),
         cmocka_unit_test(lift_depths_and_controls),
+        cmocka_unit_test(a_difference_needs_test_and_interval),
         cmocka_unit_test(a_known_effect_is_found),
         cmocka_unit_test(no_effect_is_seldom_claimed),
         cmocka_unit_test(underpowered_and_undefined),
