@@ -12,24 +12,10 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-static struct arena *arena;
-
-static int setup(void **state) {
-    (void)state;
-    arena = arena_create("test");
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    arena_destroy(arena);
-    return 0;
-}
-
 static int load(const char *name, struct str content, struct case_table *out, struct err *e) {
-    const char *path = path_join(arena, test_folder(), name);
+    const char *path = path_join(test_arena, test_folder(), name);
     test_write(path, content);
-    return cases_load(path, "id", arena, out, e);
+    return cases_load(path, "id", test_arena, out, e);
 }
 
 static void csv_is_read_strictly(void **state) {
@@ -146,7 +132,7 @@ static void random_tables_survive(void **state) {
             else
                 for (uint64_t n = rng_below(&r, 6); n > 0; n--)
                     buf_add_c(&value, pieces[rng_below(&r, sizeof pieces / sizeof *pieces)]);
-            values[i] = str_copy(arena, buf_str(&value));
+            values[i] = str_copy(test_arena, buf_str(&value));
             const bool plain = value.n == 0 || strpbrk(value.p, "\",\r\n") == NULL;
             if (!plain || rng_below(&r, 3) == 0) {
                 buf_add_char(&file, '"');
@@ -177,12 +163,12 @@ static int load_with_cases(const char *csv, const char *from, const char *to, st
     struct str s = str_from(sample_experiment);
     size_t at = str_find(s, str_from(from), 0);
     assert_true(at != STR_NONE);
-    const char *text = arena_printf(arena, "%.*s%s%scases: {file: t.csv, id: id}\n", (int)at, s.p,
-                                    to, s.p + at + strlen(from));
-    test_write(path_join(arena, folder, "t.csv"), str_from(csv));
-    const char *path = path_join(arena, folder, "x.yaml");
+    const char *text = arena_printf(test_arena, "%.*s%s%scases: {file: t.csv, id: id}\n", (int)at,
+                                    s.p, to, s.p + at + strlen(from));
+    test_write(path_join(test_arena, folder, "t.csv"), str_from(csv));
+    const char *path = path_join(test_arena, folder, "x.yaml");
     test_write(path, str_from(text));
-    return experiment_load(path, NULL, arena, x, e);
+    return experiment_load(path, NULL, test_arena, x, e);
 }
 
 static void columns_are_variables(void **state) {
@@ -193,17 +179,18 @@ static void columns_are_variables(void **state) {
     ASSERT_OK(load_with_cases(csv, "repeats: 20\n", "", &x, &e), e);
     assert_int_equal(x->repeats, 2);
     assert_string_equal(x->cases_id, "id");
-    assert_string_equal(x->cases_path, path_join(arena, test_folder(), "t.csv"));
+    assert_string_equal(x->cases_path, path_join(test_arena, test_folder(), "t.csv"));
     experiment_close(x);
     ASSERT_OK(load_with_cases(csv, "repeats: 20", "repeats: 1", &x, &e), e);
     assert_int_equal(x->repeats, 1);
     experiment_close(x);
-    const char *path = path_join(arena, test_folder(), "x.yaml");
+    const char *path = path_join(test_arena, test_folder(), "x.yaml");
     struct experiment_overrides o = {.only = "case=A", .limit = -1};
-    ASSERT_OK(experiment_load(path, &o, arena, &x, &e), e);
+    ASSERT_OK(experiment_load(path, &o, test_arena, &x, &e), e);
     experiment_close(x);
     o.only = "case=B"; // a row beyond the repeats
-    ASSERT_FAILS(experiment_load(path, &o, arena, &x, &e), e, ERR_CONFIG, "there is no case 'B'");
+    ASSERT_FAILS(experiment_load(path, &o, test_arena, &x, &e), e, ERR_CONFIG,
+                 "there is no case 'B'");
     ASSERT_FAILS(load_with_cases(csv, "repeats: 20", "repeats: 3", &x, &e), e, ERR_CONFIG,
                  "repeats: 3 repeats, but the cases have 2 rows");
     ASSERT_FAILS(load_with_cases("id,code\nA,1\n", "repeats: 20", "repeats: 1", &x, &e), e,
@@ -221,14 +208,14 @@ static void columns_are_variables(void **state) {
           "15,a\n16,a\n17,a\n18,a\n19,a\n20,a\n";
     ASSERT_OK(load_with_cases(csv, "Write a short reply.", use, &x, &e), e);
     char before[HASH_HEX_SIZE], after[HASH_HEX_SIZE];
-    ASSERT_OK(file_write_atomic(path_join(arena, test_folder(), "m.gguf"), STR("m"), &e), e);
+    ASSERT_OK(file_write_atomic(path_join(test_arena, test_folder(), "m.gguf"), STR("m"), &e), e);
     ASSERT_OK(experiment_request_sha256(x, before, &e), e);
     // A record is read again without its cases; what they hold is part of the request.
     test_write(x->cases_path, STR("id,question\n1,b\n"));
     ASSERT_OK(experiment_request_sha256(x, after, &e), e);
     assert_string_not_equal(before, after);
     ASSERT_OK(file_remove(x->cases_path, &e), e);
-    ASSERT_OK(experiment_from_json(x->resolved, "resolved.json", x->folder, arena, &y, &e), e);
+    ASSERT_OK(experiment_from_json(x->resolved, "resolved.json", x->folder, test_arena, &y, &e), e);
     assert_int_equal(y->repeats, 20);
     experiment_close(x);
     experiment_close(y);
@@ -257,7 +244,8 @@ static void names_are_replaced(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err e = {0};
         struct str out;
-        int result = variables_replace(str_from(cases[i].text), vars, 3, "here", arena, &out, &e);
+        int result =
+            variables_replace(str_from(cases[i].text), vars, 3, "here", test_arena, &out, &e);
         if (cases[i].error != NULL) {
             ASSERT_FAILS(result, e, ERR_CONFIG, cases[i].error);
         } else {
@@ -300,7 +288,8 @@ static void patterns_take_values_literally(void **state) {
         struct str out;
         struct err e = {0};
         const char *frame = frames[1 + rng_below(&r, 5)];
-        ASSERT_OK(variables_replace_pattern(str_from(frame), &v, 1, "met", arena, &out, &e), e);
+        ASSERT_OK(variables_replace_pattern(str_from(frame), &v, 1, "met", test_arena, &out, &e),
+                  e);
         if (!matches(out, buf_str(&value)))
             fail_msg("'" STR_FMT "' does not match '%s'", STR_ARG(out), value.p);
         assert_false(matches(out, buf_str(&other)));
@@ -337,8 +326,8 @@ static void patterns_know_where_they_are(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err e = {0};
         struct str out;
-        int result =
-            variables_replace_pattern(str_from(cases[i].pattern), vars, 4, "here", arena, &out, &e);
+        int result = variables_replace_pattern(str_from(cases[i].pattern), vars, 4, "here",
+                                               test_arena, &out, &e);
         if (cases[i].error != NULL) {
             ASSERT_FAILS(result, e, ERR_CONFIG, cases[i].error);
         } else {
@@ -350,21 +339,25 @@ static void patterns_know_where_they_are(void **state) {
     const struct str set = STR("[{{set}}]");
     struct str out;
     struct err e = {0};
-    ASSERT_OK(variables_replace_pattern(set, vars, 4, "here", arena, &out, &e), e);
+    ASSERT_OK(variables_replace_pattern(set, vars, 4, "here", test_arena, &out, &e), e);
     assert_true(matches(out, STR("]")) && matches(out, STR("-")) && matches(out, STR("^")));
     assert_false(matches(out, STR("a")));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(csv_is_read_strictly, setup, teardown),
-        cmocka_unit_test_setup_teardown(json_lines_are_read_strictly, setup, teardown),
-        cmocka_unit_test_setup_teardown(broken_tables_are_named_by_line, setup, teardown),
-        cmocka_unit_test_setup_teardown(random_tables_survive, setup, teardown),
-        cmocka_unit_test_setup_teardown(columns_are_variables, setup, teardown),
-        cmocka_unit_test_setup_teardown(names_are_replaced, setup, teardown),
-        cmocka_unit_test_setup_teardown(patterns_take_values_literally, setup, teardown),
-        cmocka_unit_test_setup_teardown(patterns_know_where_they_are, setup, teardown),
+        cmocka_unit_test_setup_teardown(csv_is_read_strictly, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(json_lines_are_read_strictly, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(broken_tables_are_named_by_line, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(random_tables_survive, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(columns_are_variables, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(names_are_replaced, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(patterns_take_values_literally, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(patterns_know_where_they_are, test_arena_open,
+                                        test_arena_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

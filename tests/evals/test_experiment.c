@@ -7,22 +7,8 @@
 
 #include <string.h>
 
-static struct arena *arena;
-
-static int setup(void **state) {
-    (void)state;
-    arena = arena_create("test");
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    arena_destroy(arena);
-    return 0;
-}
-
 static const char *write_file(const char *name, const char *content) {
-    const char *path = path_join(arena, test_folder(), name);
+    const char *path = path_join(test_arena, test_folder(), name);
     test_write(path, str_from(content));
     return path;
 }
@@ -32,12 +18,12 @@ static const char *edited(const char *from, const char *to) {
     struct str s = str_from(sample_experiment);
     size_t at = str_find(s, str_from(from), 0);
     if (at == STR_NONE) fail_msg("'%s' is not in the sample", from);
-    return arena_printf(arena, "%.*s%s%s", (int)at, s.p, to, s.p + at + strlen(from));
+    return arena_printf(test_arena, "%.*s%s%s", (int)at, s.p, to, s.p + at + strlen(from));
 }
 
 static int load_text(const char *text, const struct experiment_overrides *overrides,
                      struct experiment **x, struct err *e) {
-    return experiment_load(write_file("x.yaml", text), overrides, arena, x, e);
+    return experiment_load(write_file("x.yaml", text), overrides, test_arena, x, e);
 }
 
 static void sample_becomes_data(void **state) {
@@ -50,7 +36,7 @@ static void sample_becomes_data(void **state) {
     assert_int_equal(x->seed, 7);
     assert_true(str_equal_c(x->source, sample_experiment));
     assert_int_equal(x->model_count, 1);
-    assert_string_equal(x->models[0].path, path_join(arena, test_folder(), "m.gguf"));
+    assert_string_equal(x->models[0].path, path_join(test_arena, test_folder(), "m.gguf"));
     assert_null(x->models[0].fixture);
     assert_string_equal(x->models[0].numerics, "bf16-1");
     assert_int_equal(x->models[0].context_tokens, 8192);
@@ -118,7 +104,7 @@ static void numbers_are_read_exactly(void **state) {
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
         struct err e = {0};
         struct experiment *x = NULL;
-        const char *list = arena_printf(arena, "contact: %s}", depths[i].written);
+        const char *list = arena_printf(test_arena, "contact: %s}", depths[i].written);
         ASSERT_OK(load_text(edited("contact: 75%}", list), NULL, &x, &e), e);
         char text[24];
         place_text(x->placements[0].others[1].place, text);
@@ -288,7 +274,8 @@ static void in_system_needs_a_system_message(void **state) {
     experiment_close(x);
     struct str s = str_from(text);
     size_t at = str_find(s, STR("role: system"), 0);
-    text = arena_printf(arena, "%.*srole: user%s", (int)at, s.p, s.p + at + strlen("role: system"));
+    text = arena_printf(test_arena, "%.*srole: user%s", (int)at, s.p,
+                        s.p + at + strlen("role: system"));
     ASSERT_FAILS(load_text(text, NULL, &x, &e), e, ERR_CONFIG,
                  "placements[0].anchors: in_system needs a message with role: system");
 }
@@ -372,7 +359,7 @@ static void wrong_overrides_are_named(void **state) {
 static const char *compact(const json_t *value) {
     struct buf text = {0};
     json_compact(value, &text);
-    const char *copy = str_to_c(arena, buf_str(&text));
+    const char *copy = str_to_c(test_arena, buf_str(&text));
     buf_free(&text);
     return copy;
 }
@@ -397,7 +384,7 @@ static void resolved_is_whole(void **state) {
         ASSERT_OK(load_text(texts[i], &o, &x, &e), e);
         const char *first = compact(x->resolved);
         ASSERT_OK(json_parse(str_from(first), "resolved.json", &read, &e), e);
-        ASSERT_OK(experiment_from_json(read, "resolved.json", x->folder, arena, &y, &e), e);
+        ASSERT_OK(experiment_from_json(read, "resolved.json", x->folder, test_arena, &y, &e), e);
         assert_string_equal(compact(y->resolved), first);
         assert_string_equal(y->models[0].path, x->models[0].path);
         assert_true(y->generation.temperature == x->generation.temperature);
@@ -413,15 +400,15 @@ static void resolved_is_whole(void **state) {
     json_t *broken;
     struct experiment *y;
     ASSERT_OK(json_parse(STR("{\"lacuna\":1,\"name\":\"x\",\"seed\":\"7\"}"), "r", &broken, &e), e);
-    ASSERT_FAILS(experiment_from_json(broken, "resolved.json", ".", arena, &y, &e), e, ERR_CONFIG,
-                 "resolved.json: seed: expected a whole number");
+    ASSERT_FAILS(experiment_from_json(broken, "resolved.json", ".", test_arena, &y, &e), e,
+                 ERR_CONFIG, "resolved.json: seed: expected a whole number");
     json_decref(broken);
 }
 
 static const char *request_of(const char *text) {
     struct err e = {0};
     struct experiment *x = NULL;
-    char *hex = arena_alloc(arena, HASH_HEX_SIZE);
+    char *hex = arena_alloc(test_arena, HASH_HEX_SIZE);
     ASSERT_OK(load_text(text, NULL, &x, &e), e);
     ASSERT_OK(experiment_request_sha256(x, hex, &e), e);
     experiment_close(x);
@@ -502,8 +489,8 @@ static void shipped_experiments_load(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct err e = {0};
         struct experiment *x = NULL;
-        const char *path = arena_printf(arena, LACUNA_SOURCE_DIR "/configs/%s", names[i]);
-        ASSERT_OK(experiment_load(path, NULL, arena, &x, &e), e);
+        const char *path = arena_printf(test_arena, LACUNA_SOURCE_DIR "/configs/%s", names[i]);
+        ASSERT_OK(experiment_load(path, NULL, test_arena, &x, &e), e);
         if (x->warning_count > 0) fail_msg("%s", x->warnings[0]);
         if (i == 1) assert_int_equal(x->repeats, 10); // all rows of the cases
         experiment_close(x);
@@ -514,7 +501,7 @@ static void shipped_schema_is_the_programs(void **state) {
     (void)state;
     struct err e = {0};
     struct str shipped;
-    ASSERT_OK(file_read(LACUNA_SOURCE_DIR "/configs/experiment.schema.json", 1 << 20, arena,
+    ASSERT_OK(file_read(LACUNA_SOURCE_DIR "/configs/experiment.schema.json", 1 << 20, test_arena,
                         &shipped, &e),
               e);
     json_t *schema = experiment_schema();
@@ -556,19 +543,29 @@ static void new_file_loads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sample_becomes_data, setup, teardown),
-        cmocka_unit_test_setup_teardown(numbers_are_read_exactly, setup, teardown),
-        cmocka_unit_test_setup_teardown(parts_that_do_not_fit_are_named, setup, teardown),
-        cmocka_unit_test_setup_teardown(window_must_hold_prompt_and_reply, setup, teardown),
-        cmocka_unit_test_setup_teardown(in_system_needs_a_system_message, setup, teardown),
-        cmocka_unit_test_setup_teardown(overrides_land_in_resolved, setup, teardown),
-        cmocka_unit_test_setup_teardown(wrong_overrides_are_named, setup, teardown),
-        cmocka_unit_test_setup_teardown(resolved_is_whole, setup, teardown),
-        cmocka_unit_test_setup_teardown(request_is_what_the_outcome_depends_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(parts_of_the_identity_are_apart, setup, teardown),
-        cmocka_unit_test_setup_teardown(shipped_experiments_load, setup, teardown),
-        cmocka_unit_test_setup_teardown(shipped_schema_is_the_programs, setup, teardown),
-        cmocka_unit_test_setup_teardown(new_file_loads, setup, teardown),
+        cmocka_unit_test_setup_teardown(sample_becomes_data, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(numbers_are_read_exactly, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(parts_that_do_not_fit_are_named, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(window_must_hold_prompt_and_reply, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(in_system_needs_a_system_message, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(overrides_land_in_resolved, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(wrong_overrides_are_named, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(resolved_is_whole, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(request_is_what_the_outcome_depends_on, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(parts_of_the_identity_are_apart, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(shipped_experiments_load, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(shipped_schema_is_the_programs, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(new_file_loads, test_arena_open, test_arena_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

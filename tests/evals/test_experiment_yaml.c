@@ -22,31 +22,18 @@
 #define LOAD_MS_MOST 100.0
 #endif
 
-static struct arena *arena;
-
-static int setup(void **state) {
-    (void)state;
-    arena = arena_create("test");
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    arena_destroy(arena);
-    return 0;
-}
-
 static int load_bytes(struct str bytes, struct experiment **x, struct err *e) {
-    const char *path = path_join(arena, test_folder(), "x.yaml");
+    const char *path = path_join(test_arena, test_folder(), "x.yaml");
     test_write(path, bytes);
-    return experiment_load(path, NULL, arena, x, e);
+    return experiment_load(path, NULL, test_arena, x, e);
 }
 
 static struct str edited(const char *from, const char *to) {
     struct str s = str_from(sample_experiment);
     size_t at = str_find(s, str_from(from), 0);
     if (at == STR_NONE) fail_msg("'%s' is not in the sample", from);
-    return str_from(arena_printf(arena, "%.*s%s%s", (int)at, s.p, to, s.p + at + strlen(from)));
+    return str_from(
+        arena_printf(test_arena, "%.*s%s%s", (int)at, s.p, to, s.p + at + strlen(from)));
 }
 
 static void expect_error(struct str bytes, const char *expected) {
@@ -153,25 +140,25 @@ static void ambiguous_scalars_are_errors(void **state) {
                                            "9999999999999999999",
                                            "five"};
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
-        expect_error(edited("repeats: 20", arena_printf(arena, "repeats: %s", integers[i])),
+        expect_error(edited("repeats: 20", arena_printf(test_arena, "repeats: %s", integers[i])),
                      "repeats: expected a whole number");
     static const char *const booleans[] = {"yes", "no", "on", "off", "True",     "TRUE",
                                            "y",   "1",  "0",  "~",   "\"true\"", "[]"};
     for (size_t i = 0; i < sizeof booleans / sizeof *booleans; i++)
-        expect_error(
-            edited("kind: format,", arena_printf(arena, "dotall: %s, kind: format,", booleans[i])),
-            "constraints[2].dotall: expected true or false");
+        expect_error(edited("kind: format,",
+                            arena_printf(test_arena, "dotall: %s, kind: format,", booleans[i])),
+                     "constraints[2].dotall: expected true or false");
     static const char *const texts[] = {"yes", "No",         "on",   "off",   "null",  "~",
                                         "007", "1e3",        "0x1F", "3.14",  "1_000", "12:30:45",
                                         "y",   "2026-11-30", ".nan", "-.inf", "+1",    "="};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        expect_error(edited("choices: [Monday", arena_printf(arena, "choices: [%s", texts[i])),
+        expect_error(edited("choices: [Monday", arena_printf(test_arena, "choices: [%s", texts[i])),
                      "constraints[1].vars.day.choices[0]: expected a text");
         struct err e = {0};
         struct experiment *x = NULL;
-        ASSERT_OK(load_bytes(
-                      edited("choices: [Monday", arena_printf(arena, "choices: [\"%s\"", texts[i])),
-                      &x, &e),
+        ASSERT_OK(load_bytes(edited("choices: [Monday",
+                                    arena_printf(test_arena, "choices: [\"%s\"", texts[i])),
+                             &x, &e),
                   e);
         assert_true(str_equal_c(x->constraints[1].vars[0].choices[0], texts[i]));
         experiment_close(x);
@@ -235,7 +222,7 @@ static void bytes_that_are_no_text_are_errors(void **state) {
     expect_error(edited("careful", "care\\0ful"), "the text holds a NUL character");
     expect_error((struct str){"\xFF\xFEl\0a\0", 6}, "the file is UTF-16");
     struct str with_nul = edited("careful", "care?ful");
-    char *copy = arena_memdup(arena, with_nul.p, with_nul.n);
+    char *copy = arena_memdup(test_arena, with_nul.p, with_nul.n);
     *strchr(copy, '?') = '\0';
     expect_error((struct str){copy, with_nul.n}, "control characters are not allowed");
 }
@@ -243,7 +230,7 @@ static void bytes_that_are_no_text_are_errors(void **state) {
 static const char *repeated(const char *text, int times) {
     struct buf out = {0};
     for (int i = 0; i < times; i++) buf_add_c(&out, text);
-    const char *copy = str_to_c(arena, buf_str(&out));
+    const char *copy = str_to_c(test_arena, buf_str(&out));
     buf_free(&out);
     return copy;
 }
@@ -265,7 +252,7 @@ static void bombs_are_refused_at_once(void **state) {
     expect_error(STR("&r\nlacuna: 1\nname: {a: [*r]}\n"),
                  "x.yaml:3:12: *r stands inside its own anchor");
     const char *brackets = repeated("[", 20000);
-    expect_error(str_from(arena_printf(arena, "a: %s%s", brackets, repeated("]", 20000))),
+    expect_error(str_from(arena_printf(test_arena, "a: %s%s", brackets, repeated("]", 20000))),
                  "nested more than 64 deep");
     expect_error(str_from(brackets), "nested more than 64 deep");
     expect_error(str_from(repeated("[\n", 40000)), "nested more than 64 deep");
@@ -282,7 +269,7 @@ static void bombs_are_refused_at_once(void **state) {
     expect_error(buf_str(&blocks), "nested more than 64 deep (through *");
     buf_free(&blocks);
     expect_error(str_from(repeated("- a\n", 200000)), "more than 16384 values");
-    expect_error(str_from(arena_printf(arena, "[%s", repeated("a,", 400000))),
+    expect_error(str_from(arena_printf(test_arena, "[%s", repeated("a,", 400000))),
                  "more than 16384 values");
     expect_error(str_from(repeated("x", (1 << 20) + 1)), "x.yaml:1:1: the file has 1048577 bytes");
     struct buf keys = {0};
@@ -294,7 +281,7 @@ static void bombs_are_refused_at_once(void **state) {
     struct str lengths = edited("512, 1024, 2048", keys.p);
     expect_error(lengths, "lengths.tokens[1]: 8999 follows 9000");
     expect_error(lengths, "more errors");
-    expect_error(str_from(arena_printf(arena, "models: [%s]", repeated("{},", 10000))),
+    expect_error(str_from(arena_printf(test_arena, "models: [%s]", repeated("{},", 10000))),
                  "models: expected at most 256 items, found 10000");
     buf_free(&keys);
 }
@@ -306,7 +293,7 @@ static void ordinary_aliases_work(void **state) {
     struct str text = edited("{kind: digits, count: 5}", "&five {kind: digits, count: 5}");
     size_t at = str_find(text, STR("{kind: choice, choices: [Monday, Friday]}"), 0);
     text =
-        str_from(arena_printf(arena, "%.*s*five%s", (int)at, text.p,
+        str_from(arena_printf(test_arena, "%.*s*five%s", (int)at, text.p,
                               text.p + at + strlen("{kind: choice, choices: [Monday, Friday]}")));
     ASSERT_OK(load_bytes(text, &x, &e), e);
     assert_int_equal(x->constraints[1].vars[0].count, 5);
@@ -314,7 +301,8 @@ static void ordinary_aliases_work(void **state) {
     // An override changes one use of the anchor and not the other.
     const char *set = "constraints[1].vars.day.count=3";
     struct experiment_overrides o = {.set = &set, .set_count = 1, .limit = -1};
-    ASSERT_OK(experiment_load(path_join(arena, test_folder(), "x.yaml"), &o, arena, &x, &e), e);
+    ASSERT_OK(
+        experiment_load(path_join(test_arena, test_folder(), "x.yaml"), &o, test_arena, &x, &e), e);
     assert_int_equal(x->constraints[0].vars[0].count, 5);
     assert_int_equal(x->constraints[1].vars[0].count, 3);
     experiment_close(x);
@@ -349,10 +337,10 @@ static void written_texts_arrive_or_are_warned_about(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err e = {0};
         struct experiment *x = NULL;
-        struct str s =
-            edited("    - {role: system, text: \"You are a careful assistant.\"}\n"
-                   "    - {role: user, text: \"{{filler}}\\n\\nWrite a short reply.\"}\n",
-                   arena_printf(arena, "    - text: %s\n      role: user\n", cases[i].written));
+        struct str s = edited(
+            "    - {role: system, text: \"You are a careful assistant.\"}\n"
+            "    - {role: user, text: \"{{filler}}\\n\\nWrite a short reply.\"}\n",
+            arena_printf(test_arena, "    - text: %s\n      role: user\n", cases[i].written));
         ASSERT_OK(load_bytes(s, &x, &e), e);
         if (!str_equal_c(x->messages[0].text, cases[i].text))
             fail_msg("'" STR_FMT "', expected '%s'", STR_ARG(x->messages[0].text), cases[i].text);
@@ -391,7 +379,7 @@ static void texts_from_files_are_raw_bytes(void **state) {
     struct err e = {0};
     struct experiment *x = NULL;
     const struct str raw = STR("Rule:\r\n\t{{code}} \xFF\xEF\xBB\xBF");
-    ASSERT_OK(file_write_atomic(path_join(arena, test_folder(), "rule.txt"), raw, &e), e);
+    ASSERT_OK(file_write_atomic(path_join(test_arena, test_folder(), "rule.txt"), raw, &e), e);
     const char *from = "text: \"The order number is {{code}}.\"";
     ASSERT_OK(load_bytes(edited(from, "text_file: rule.txt"), &x, &e), e);
     assert_true(str_equal(x->constraints[0].text, raw));
@@ -403,30 +391,38 @@ static void texts_from_files_are_raw_bytes(void **state) {
     expect_error(edited(from, "text_file: ["), "x.yaml:");
     expect_error(edited("    text: \"The order number is {{code}}.\"\n", ""),
                  "13:5: constraints[0].text: is missing");
-    ASSERT_OK(file_write_atomic(path_join(arena, test_folder(), "rule.txt"), STR("{{code}}\n"), &e),
-              e);
+    ASSERT_OK(
+        file_write_atomic(path_join(test_arena, test_folder(), "rule.txt"), STR("{{code}}\n"), &e),
+        e);
     ASSERT_OK(load_bytes(edited(from, "text_file: rule.txt"), &x, &e), e);
     assert_int_equal(x->warning_count, 1);
     assert_non_null(strstr(x->warnings[0], "'rule.txt' ends with a line break"));
     experiment_close(x);
-    ASSERT_OK(
-        file_write_atomic(path_join(arena, test_folder(), "rule.txt"), (struct str){"a\0b", 3}, &e),
-        e);
+    ASSERT_OK(file_write_atomic(path_join(test_arena, test_folder(), "rule.txt"),
+                                (struct str){"a\0b", 3}, &e),
+              e);
     expect_error(edited(from, "text_file: rule.txt"), "'rule.txt' holds a NUL byte");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(unknown_keys_are_errors, setup, teardown),
-        cmocka_unit_test_setup_teardown(all_errors_come_in_one_go, setup, teardown),
-        cmocka_unit_test_setup_teardown(ambiguous_scalars_are_errors, setup, teardown),
-        cmocka_unit_test_setup_teardown(yaml_extras_are_errors, setup, teardown),
-        cmocka_unit_test_setup_teardown(bytes_that_are_no_text_are_errors, setup, teardown),
-        cmocka_unit_test_setup_teardown(bombs_are_refused_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(ordinary_aliases_work, setup, teardown),
-        cmocka_unit_test_setup_teardown(written_texts_arrive_or_are_warned_about, setup, teardown),
-        cmocka_unit_test_setup_teardown(unusual_roles_are_warned_about, setup, teardown),
-        cmocka_unit_test_setup_teardown(texts_from_files_are_raw_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(unknown_keys_are_errors, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(all_errors_come_in_one_go, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(ambiguous_scalars_are_errors, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(yaml_extras_are_errors, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(bytes_that_are_no_text_are_errors, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(bombs_are_refused_at_once, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(ordinary_aliases_work, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(written_texts_arrive_or_are_warned_about, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(unusual_roles_are_warned_about, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(texts_from_files_are_raw_bytes, test_arena_open,
+                                        test_arena_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,21 @@ const char *test_folder(void) {
     return folder;
 }
 
+struct arena *test_arena;
+
+int test_arena_open(void **state) {
+    (void)state;
+    test_arena = arena_create("test");
+    return 0;
+}
+
+int test_arena_close(void **state) {
+    (void)state;
+    arena_destroy(test_arena);
+    test_arena = NULL;
+    return 0;
+}
+
 char *test_data(struct arena *a, const char *relative) {
     return arena_printf(a, "%s/tests/%s", LACUNA_SOURCE_DIR, relative);
 }

@@ -17,6 +17,11 @@
 // text that stays valid to the end of the program.
 const char *test_folder(void);
 
+// An arena for one test, opened and dropped by cmocka around each test that names these two.
+extern struct arena *test_arena;
+int test_arena_open(void **state);
+int test_arena_close(void **state);
+
 // PATH of a committed file below tests/, in the arena.
 char *test_data(struct arena *a, const char *relative);
 
