@@ -54,6 +54,12 @@ struct field {
 };
 
 extern const struct field experiment_fields[]; // the top level
+// Its parts, one file a topic (experiment_fields_*.c).
+extern const struct field model_fields[], generation_fields[];
+extern const struct field prompt_fields[], cases_fields[];
+extern const struct field constraint_fields[];
+extern const struct field placement_fields[], length_fields[];
+extern const struct field tolerate_fields[], primary_fields[], gate_fields[];
 
 // Checks the tree against the table and gives the same with every default filled in, keys in table
 // order. Complaints go to `d`; what is wrong or missing is absent (null inside a list). Texts that

@@ -1,0 +1,44 @@
+// `constraints` of resolved.json into the struct.
+#include "evals/experiment_load.h"
+
+#include <string.h>
+
+static void build_variables(struct load *l, const json_t *map, struct experiment_constraint *c) {
+    static const char *const kinds[] = {"digits", "letters", "choice", NULL};
+    c->vars = arena_array(l->arena, json_object_size(map) + 1, sizeof *c->vars);
+    const char *name;
+    json_t *o;
+    json_object_foreach((json_t *)map, name, o) {
+        struct experiment_variable *v = &c->vars[c->var_count++];
+        v->name = arena_strdup(l->arena, name);
+        v->kind = (enum variable_kind)load_index(load_word(l, o, "kind"), kinds);
+        v->count = (int)load_integer(o, "count", 0);
+        v->choices = load_texts(l, o, "choices", &v->choice_count);
+    }
+}
+
+void build_constraints(struct load *l, const json_t *list) {
+    static const char *const kinds[] = {"state", "format", "forbid", NULL};
+    struct experiment *x = l->x;
+    x->constraint_count = (int)json_array_size(list);
+    x->constraints = arena_array(l->arena, (size_t)x->constraint_count + 1, sizeof *x->constraints);
+    for (int i = 0; i < x->constraint_count; i++) {
+        const json_t *o = json_array_get(list, (size_t)i);
+        struct experiment_constraint *c = &x->constraints[i];
+        c->id = load_word(l, o, "id");
+        c->kind = (enum constraint_kind)load_index(load_word(l, o, "kind"), kinds);
+        c->text = load_text(l, o, "text");
+        build_variables(l, json_object_get(o, "vars"), c);
+        c->value = load_text(l, o, "value");
+        c->met = load_text(l, o, "met");
+        c->violated = load_text(l, o, "violated");
+        c->answered = load_text(l, o, "answered");
+        c->ignore_case = load_boolean(o, "ignore_case");
+        c->multiline = load_boolean(o, "multiline");
+        c->dotall = load_boolean(o, "dotall");
+        const json_t *examples = json_object_get(o, "examples");
+        c->example_met = load_texts(l, examples, "met", &c->example_met_count);
+        c->example_not = load_texts(l, examples, "not", &c->example_not_count);
+        c->example_violated = load_texts(l, examples, "violated", &c->example_violated_count);
+    }
+}

@@ -1,0 +1,60 @@
+// `placements` and `lengths` of resolved.json into the struct.
+#include "evals/experiment_load.h"
+
+#include <string.h>
+
+static void build_places(struct load *l, const json_t *o, struct experiment_placement *p) {
+    const json_t *lists[] = {json_object_get(o, "depths"), json_object_get(o, "anchors")};
+    size_t most = json_array_size(lists[0]) + json_array_size(lists[1]);
+    p->places = arena_array(l->arena, most + 1, sizeof *p->places);
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < json_array_size(lists[k]); i++)
+            if (load_place(json_array_get(lists[k], i), &p->places[p->place_count]))
+                p->place_count++;
+}
+
+static void build_placement(struct load *l, const json_t *o, int index) {
+    struct experiment_placement *p = &l->x->placements[index];
+    p->id = load_word(l, o, "id");
+    const json_t *move = json_object_get(o, "move"), *others = json_object_get(o, "others");
+    p->move = arena_array(l->arena, json_array_size(move) + 1, sizeof *p->move);
+    for (size_t i = 0; i < json_array_size(move); i++) {
+        const char *id = json_string_value(json_array_get(move, i));
+        if (id == NULL) continue;
+        int constraint =
+            load_constraint(l, id, arena_printf(l->arena, "placements[%d].move[%zu]", index, i));
+        if (constraint < 0) continue;
+        // As one block in file order, whatever the order here.
+        int at = p->move_count++;
+        for (; at > 0 && p->move[at - 1] > constraint; at--) p->move[at] = p->move[at - 1];
+        p->move[at] = constraint;
+    }
+    build_places(l, o, p);
+    p->others = arena_array(l->arena, json_object_size(others) + 1, sizeof *p->others);
+    const char *id;
+    json_t *value;
+    json_object_foreach((json_t *)others, id, value) {
+        struct experiment_other other = {
+            load_constraint(l, id, arena_printf(l->arena, "placements[%d].others.%s", index, id)),
+            {0}};
+        if (load_place(value, &other.place) && other.constraint >= 0)
+            p->others[p->other_count++] = other;
+    }
+}
+
+void build_lengths(struct load *l, const json_t *o) {
+    const json_t *tokens = json_object_get(o, "tokens");
+    l->x->lengths = arena_array(l->arena, json_array_size(tokens) + 1, sizeof *l->x->lengths);
+    for (size_t i = 0; i < json_array_size(tokens); i++)
+        l->x->lengths[l->x->length_count++] =
+            (int)json_integer_value(json_array_get(tokens, i)); // 0 where it was no number
+    l->x->length_tolerance_ppm = load_share(o, "tolerance");
+}
+
+void build_placements(struct load *l, const json_t *list) {
+    struct experiment *x = l->x;
+    x->placement_count = (int)json_array_size(list);
+    x->placements = arena_array(l->arena, (size_t)x->placement_count + 1, sizeof *x->placements);
+    for (int i = 0; i < x->placement_count; i++)
+        build_placement(l, json_array_get(list, (size_t)i), i);
+}

@@ -1,0 +1,95 @@
+// The fields of `prompt` and `cases`.
+#include "evals/experiment_fields.h"
+
+#include <stdint.h>
+
+static const char *const filler_words[] = {"prose", "noise", "files", "pairs", NULL};
+static const char *const filler_later[] = {"chat", NULL};
+static const char *const unit_words[] = {"sentence", "paragraph", "document", NULL};
+
+static const struct field message_fields[] = {
+    {.key = "role",
+     .type = FIELD_NAME,
+     .flags = FIELD_REQUIRED,
+     .example = "user",
+     .help = "system, user or assistant"},
+    {.key = "text",
+     .type = FIELD_TEXT,
+     .flags = FIELD_REQUIRED | FIELD_OR_FILE,
+     .example = "\"{{filler}}\\n\\nWrite a short reply to the customer. State the order number "
+                "given in the text.\"",
+     .help = "{{filler}} once over all messages; {{column}} for a column of the cases"},
+    {.key = "text_file",
+     .type = FIELD_TEXT_FILE,
+     .help = "instead of text: a file, taken byte for byte"},
+    {.key = NULL},
+};
+
+static const struct field filler_fields[] = {
+    {.key = "kind",
+     .type = FIELD_WORD,
+     .words = filler_words,
+     .later = filler_later,
+     .fallback = "prose",
+     .example = "prose",
+     .help = "prose (generated), noise (fixed sentences), files (your texts), pairs (key-value)"},
+    {.key = "language",
+     .type = FIELD_NAME,
+     .fallback = "en",
+     .help = "of the words that make the length exact"},
+    {.key = "sentences",
+     .type = FIELD_TEXT,
+     .shape = SHAPE_LIST,
+     .fallback = "",
+     .help = "noise: the sentences; without any, the built-in ones"},
+    {.key = "paths",
+     .type = FIELD_PATH,
+     .shape = SHAPE_LIST,
+     .fallback = "",
+     .help = "files: your texts, in this order"},
+    {.key = "unit",
+     .type = FIELD_WORD,
+     .words = unit_words,
+     .fallback = "sentence",
+     .help = "files: what is never cut"},
+    {.key = "shuffle",
+     .type = FIELD_BOOLEAN,
+     .fallback = "false",
+     .help = "files: draw the order of the units for every repeat"},
+    {.key = "wrapper",
+     .type = FIELD_TEXT,
+     .fallback = "",
+     .help = "files: text around each unit, with {{text}} and {{n}}"},
+    {.key = "may_match",
+     .type = FIELD_BOOLEAN,
+     .fallback = "false",
+     .help = "allow texts that satisfy a check by themselves"},
+    {.key = NULL},
+};
+
+const struct field prompt_fields[] = {
+    {.key = "messages",
+     .type = FIELD_OBJECT,
+     .shape = SHAPE_LIST,
+     .flags = FIELD_REQUIRED,
+     .items_least = 1,
+     .fields = message_fields,
+     .help = "the conversation, in order"},
+    {.key = "filler",
+     .type = FIELD_OBJECT,
+     .fields = filler_fields,
+     .help = "the long text around the constraints"},
+    {.key = NULL},
+};
+
+const struct field cases_fields[] = {
+    {.key = "file",
+     .type = FIELD_PATH,
+     .flags = FIELD_REQUIRED,
+     .help = "CSV or JSON lines; its columns are variables"},
+    {.key = "id",
+     .type = FIELD_TEXT,
+     .flags = FIELD_REQUIRED,
+     .help = "the column that names a case"},
+    {.key = NULL},
+};
