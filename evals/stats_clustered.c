@@ -1,0 +1,27 @@
+#include "evals/stats_clustered.h"
+
+#include "evals/stats_wilson.h"
+
+#include <stdbool.h>
+
+struct stats_interval stats_clustered(const struct stats_cluster *c, int count) {
+    double met = 0, n = 0;
+    int clusters = 0;
+    bool single = true;
+    for (int i = 0; i < count; i++) {
+        met += c[i].met;
+        n += c[i].n;
+        clusters += c[i].n > 0;
+        single = single && c[i].n <= 1;
+    }
+    if (single) return stats_wilson(met, n);
+    double size = n / clusters, k = clusters + 2, total = n + 2 * size;
+    double p = (met + size) / total;
+    double sum = size * size * ((1 - p) * (1 - p) + p * p); // the two clusters that are added
+    for (int i = 0; i < count; i++) {
+        double deviation = c[i].met - p * c[i].n;
+        sum += deviation * deviation;
+    }
+    double design_effect = stats_clamp(k / (k - 1) * sum / (total * p * (1 - p)), 1, size);
+    return stats_wilson(met / design_effect, n / design_effect);
+}
