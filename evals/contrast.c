@@ -65,6 +65,7 @@ static void table_fill(struct table *t, const struct tally *y, int model, int co
     for (int64_t i = 0; i < y->trial_count; i++) {
         const struct tally_trial *trial = &y->trials[i];
         if (trial->arm != ARM_PLACED || trial->model != model || trial->verdicts == NULL) continue;
+        if (!tally_holds(y, trial, constraint)) continue;
         struct cell *c = cell_at(t, trial->length, trial->column, trial->repeat);
         enum verdict v = tally_verdict(y, trial, constraint);
         c->n++;
@@ -75,8 +76,8 @@ static void table_fill(struct table *t, const struct tally *y, int model, int co
 
 static int find_column(const struct tally *t, int placement, int32_t depth) {
     for (int i = 0; i < t->column_count; i++)
-        if (t->columns[i].placement == placement && t->columns[i].place.anchor == PLACE_AT_DEPTH &&
-            t->columns[i].place.depth == depth)
+        if (t->columns[i].placement == placement &&
+            place_equal(t->columns[i].place, place_at(depth)))
             return i;
     return -1;
 }

@@ -12,6 +12,13 @@ const char *arm_name(enum arm a) {
     return names[a];
 }
 
+bool placement_leaves_out(const struct experiment_placement *row, int constraint) {
+    for (int i = 0; i < row->other_count; i++)
+        if (row->others[i].constraint == constraint)
+            return row->others[i].place.anchor == PLACE_ABSENT;
+    return false;
+}
+
 int experiment_constraint_index(const struct experiment *x, const char *id) {
     for (int i = 0; i < x->constraint_count; i++)
         if (x->constraints[i].id != NULL && strcmp(x->constraints[i].id, id) == 0) return i;
@@ -25,7 +32,7 @@ int experiment_model_index(const struct experiment *x, const char *id) {
 }
 
 int experiment_placement_index(const struct experiment *x, const char *id) {
-    for (int i = 0; i < x->placement_count; i++)
+    for (int i = 0; id != NULL && i < x->placement_count; i++)
         if (x->placements[i].id != NULL && strcmp(x->placements[i].id, id) == 0) return i;
     return -1;
 }

@@ -18,15 +18,37 @@
 #define DEPTH_NONE (-1)
 #define DEPTH_MOST 100000 // depths are thousandths of a per cent: start 0, middle 50000, end 100000
 
-enum place_anchor { PLACE_AT_DEPTH, PLACE_IN_SYSTEM, PLACE_BEFORE_FILLER, PLACE_AFTER_FILLER };
-struct place {
+#define PLACE_SPOTS_MOST 4
+#define PLACE_TEXT_SIZE 80
+
+enum place_anchor {
+    PLACE_AT_DEPTH,
+    PLACE_IN_SYSTEM,
+    PLACE_BEFORE_FILLER,
+    PLACE_AFTER_FILLER,
+    PLACE_ABSENT, // of `others`: left out of the row
+};
+struct place_spot {
     enum place_anchor anchor;
     int32_t depth; // PLACE_AT_DEPTH only
 };
-// "start", "middle", "end", "25%", "12.5%", "in_system", "before_filler", "after_filler": the
-// spelling used in keys, tables and reports.
-void place_text(struct place p, char out[24]);
+// Where a constraint stands: at one spot, or repeated at several in reading order ("start+end").
+struct place {
+    enum place_anchor anchor; // of the first spot
+    int32_t depth;
+    int more_count;
+    struct place_spot more[PLACE_SPOTS_MOST - 1];
+};
+struct place place_at(int32_t depth);
+struct place_spot place_spot(const struct place *p, int index); // index 0 to more_count
+// One spot at a depth, which a curve over depth can show.
+bool place_is_depth(struct place p);
+// "start", "middle", "end", "25%", "12.5%", "in_system", "before_filler", "after_filler",
+// "start+end", "absent": the spelling used in keys, tables and reports.
+void place_text(struct place p, char out[PLACE_TEXT_SIZE]);
 bool place_equal(struct place a, struct place b);
+// Reading order: system, before the filler, by depth, behind it; below, at or above 0.
+int place_compare(struct place a, struct place b);
 
 struct experiment_model {
     const char *id;
@@ -99,7 +121,7 @@ struct experiment_placement {
     const char *id;
     int *move; // constraint indices, as one block in file order
     int move_count;
-    struct place *places; // depths and anchors that the block moves over
+    struct place *places; // depths and anchors that the block moves over, as written
     int place_count;
     struct experiment_other *others;
     int other_count;
@@ -107,6 +129,9 @@ struct experiment_placement {
 
 enum arm { ARM_PLACED, ARM_ABSENT, ARM_SHORT };
 const char *arm_name(enum arm a);
+
+// Is the constraint left out of the row (`others: {x: absent}`)? It has no verdict there.
+bool placement_leaves_out(const struct experiment_placement *row, int constraint);
 
 // Where a rate is taken: -1 / NULL / DEPTH_NONE mean "all".
 struct experiment_where {
@@ -170,6 +195,8 @@ struct experiment {
     json_t *resolved; // all defaults and overrides filled in; owned by the arena's owner
                       // (experiment_close)
 };
+
+int experiment_placement_index(const struct experiment *x, const char *id); // NULL, unknown: -1
 
 struct experiment_overrides {
     const char *const *set; // "generation.max_tokens=8", "models[0].context_tokens=4096"

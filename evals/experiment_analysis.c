@@ -28,8 +28,7 @@ static bool moves(const struct experiment_placement *p, int constraint) {
 static bool moves_over(const struct experiment *x, int placement,
                        const struct contrast_kind *kind) {
     for (int i = 0; i < kind->count; i++)
-        if (!place_exists(x, placement, (struct place){PLACE_AT_DEPTH, kind->depths[i]}))
-            return false;
+        if (!place_exists(x, placement, place_at(kind->depths[i]))) return false;
     return true;
 }
 
@@ -44,8 +43,8 @@ static void check_primary(struct load *l) {
         if (moves(&x->placements[k], x->primary.of) && moves_over(x, k, kind)) return;
     struct buf depths = {0};
     for (int i = 0; i < kind->count; i++) {
-        char text[24];
-        place_text((struct place){PLACE_AT_DEPTH, kind->depths[i]}, text);
+        char text[PLACE_TEXT_SIZE];
+        place_text(place_at(kind->depths[i]), text);
         buf_printf(&depths, "%s%s", i == 0 ? "" : ", ", text);
     }
     WRONG("primary.contrast", "no placement moves %s over all depths that %s compares (%s)",
@@ -72,7 +71,7 @@ static void check_where(struct load *l, const struct experiment_gate *g, const c
               "the arm '%s' has no placements", arm_name(w->arm));
     if (w->arm == ARM_SHORT && w->length_tokens >= 0)
         WRONG(AT("%s.where.length", path), "the arm 'short' has no lengths");
-    char text[24];
+    char text[PLACE_TEXT_SIZE];
     place_text(w->place, text);
     if (w->has_place && w->arm == ARM_PLACED && !place_exists(x, w->placement, w->place) &&
         !diagnosed(l->d, "placements"))
@@ -141,7 +140,7 @@ static int only_value(const struct load *l, enum only_field field, struct str va
     case ONLY_DEPTH:
         if (scalar_place(value, &place) != 0 || !place_exists(x, -1, place))
             FAIL(e, ERR_CONFIG, "--only: no placement moves a constraint to depth '%s'", text);
-        char spelled[24];
+        char spelled[PLACE_TEXT_SIZE];
         place_text(place, spelled);
         *out = str_from(arena_strdup(a, spelled));
         return 0;

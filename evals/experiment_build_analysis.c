@@ -15,7 +15,7 @@ static void build_where(struct load *l, const json_t *o, const char *path,
     const struct experiment *x = l->x;
     const char *model = json_string_value(json_object_get(o, "model"));
     const char *placement = json_string_value(json_object_get(o, "placement"));
-    *w = (struct experiment_where){-1, -1, -1, false, {PLACE_AT_DEPTH, DEPTH_NONE}, ARM_PLACED};
+    *w = (struct experiment_where){.model = -1, .placement = -1, .arm = ARM_PLACED};
     if (model != NULL && (w->model = experiment_model_index(x, model)) < 0)
         diagnose_at(l->d, l->root, arena_printf(l->arena, "%s.model", path),
                     "there is no model '%s'", model);

@@ -302,7 +302,9 @@ static void check_row(struct load *l, const struct experiment_placement *p, cons
             buf_printf(&missing, "%s'%s'", missing.n == 0 ? "" : ", ", x->constraints[i].id);
     if (missing.n > 0)
         WRONG(AT("%s.others", path),
-              "no place for %s; every constraint must move or stand under others", missing.p);
+              "no place for %s; every constraint must move or stand under others (or be absent "
+              "there)",
+              missing.p);
     buf_free(&missing);
 }
 
@@ -313,6 +315,7 @@ static bool has_system_message(const struct experiment *x) {
 }
 
 static void check_place(struct load *l, struct place place, const char *path) {
+    // Spots stand in reading order, so the system message comes first.
     if (place.anchor == PLACE_IN_SYSTEM && l->x->message_count > 0 && !has_system_message(l->x))
         WRONG(path, "in_system needs a message with role: system in prompt.messages");
 }
@@ -321,13 +324,12 @@ static void check_places(struct load *l, const struct experiment_placement *p, c
     if (p->place_count == 0)
         WRONG(path, "needs depths (or anchors): where the moving constraints stand");
     for (int i = 0; i < p->place_count; i++) {
-        char text[24];
+        char text[PLACE_TEXT_SIZE];
         place_text(p->places[i], text);
         for (int k = 0; k < i; k++)
             if (place_equal(p->places[i], p->places[k])) {
-                WRONG(
-                    AT("%s.%s", path, p->places[i].anchor == PLACE_AT_DEPTH ? "depths" : "anchors"),
-                    "%s stands in the row twice", text);
+                WRONG(AT("%s.%s", path, place_is_depth(p->places[i]) ? "depths" : "anchors"),
+                      "%s stands in the row twice", text);
                 break;
             }
         check_place(l, p->places[i], AT("%s.anchors", path));
@@ -337,8 +339,22 @@ static void check_places(struct load *l, const struct experiment_placement *p, c
                     AT("%s.others.%s", path, l->x->constraints[p->others[i].constraint].id));
 }
 
+// A constraint that every row leaves out would be judged nowhere.
+static void check_left_out(struct load *l) {
+    const struct experiment *x = l->x;
+    for (int c = 0; c < x->constraint_count; c++) {
+        bool held = false;
+        for (int i = 0; i < x->placement_count && !held; i++)
+            held = !placement_leaves_out(&x->placements[i], c);
+        if (!held && x->placement_count > 0 && x->constraints[c].id != NULL)
+            WRONG("placements", "every row leaves '%s' out; one must hold it",
+                  x->constraints[c].id);
+    }
+}
+
 static void check_placements(struct load *l) {
     const struct experiment *x = l->x;
+    check_left_out(l);
     for (int i = 0; i < x->placement_count; i++) {
         const struct experiment_placement *p = &x->placements[i];
         const char *path = AT("placements[%d]", i);

@@ -9,7 +9,7 @@ enum field_type {
     FIELD_INTEGER,
     FIELD_DECIMAL, // up to six decimals; a string in resolved.json ("0.7")
     FIELD_SHARE,   // "2.5%" (or 0.025); a string in per cent in resolved.json
-    FIELD_PLACE,   // a depth or an anchor
+    FIELD_PLACE,   // a depth or an anchor, or several at once
     FIELD_BOOLEAN,
     FIELD_NAME,      // an id: a letter or digit, then letters, digits, '.', '_', '-', ':'
     FIELD_WORD,      // one of `words`
@@ -32,6 +32,7 @@ enum field_shape {
 #define FIELD_OR_FILE 8u  // required, but the field KEY_file may stand for it
 #define FIELD_DEPTH 16u   // FIELD_PLACE: depths only
 #define FIELD_ANCHOR 32u  // FIELD_PLACE: anchors only
+#define FIELD_ABSENT 64u  // FIELD_PLACE: or absent
 #define FIELD_NAME_MOST 64
 #define FIELD_OBJECTS_MOST 256 // items of a list of mappings
 #define FIELD_ITEMS_MOST 4096  // items of any other list

@@ -32,6 +32,5 @@ int experiment_only(const struct load *l, const char *text, struct str **items, 
 
 int experiment_constraint_index(const struct experiment *x, const char *id); // -1: none
 int experiment_model_index(const struct experiment *x, const char *id);
-int experiment_placement_index(const struct experiment *x, const char *id);
 
 #endif

@@ -43,7 +43,7 @@ int32_t load_share(const json_t *o, const char *key) {
 
 bool load_place(const json_t *value, struct place *out) {
     const char *text = json_string_value(value);
-    *out = (struct place){PLACE_AT_DEPTH, DEPTH_NONE};
+    *out = place_at(DEPTH_NONE);
     return text != NULL && scalar_place(str_from(text), out) == 0;
 }
 

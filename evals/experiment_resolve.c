@@ -119,18 +119,27 @@ static json_t *share_value(struct resolve *r, const struct node *n, const char *
     return json_text_c(text);
 }
 
+// Every spot at a depth?
+static bool place_only_depths(const struct place *p) {
+    bool depths = true;
+    for (int i = 0; i <= p->more_count; i++)
+        depths = depths && place_spot(p, i).anchor == PLACE_AT_DEPTH;
+    return depths;
+}
+
 static json_t *place_value(struct resolve *r, const struct field *f, const struct node *n,
                            const char *path) {
     static const char *const words[] = {"start",     "middle",        "end",
                                         "in_system", "before_filler", "after_filler"};
     const bool depths = (f->flags & FIELD_ANCHOR) == 0, anchors = (f->flags & FIELD_DEPTH) == 0;
+    const bool absent = (f->flags & FIELD_ABSENT) != 0;
     struct place place;
-    if (scalar_place(n->text, &place) == 0) {
-        char text[24];
+    if (scalar_place(n->text, &place) == 0 && (place.anchor != PLACE_ABSENT || absent)) {
+        char text[PLACE_TEXT_SIZE];
         place_text(place, text);
-        if (place.anchor == PLACE_AT_DEPTH ? depths : anchors) return json_text_c(text);
+        if (place_only_depths(&place) ? depths : anchors) return json_text_c(text);
         diagnose(r->d, n->mark, path, "'%s' belongs under %s", text,
-                 place.anchor == PLACE_AT_DEPTH ? "depths" : "anchors");
+                 place_only_depths(&place) ? "depths" : "anchors");
         return NULL;
     }
     const char *near = str_nearest(str_to_c(r->arena, n->text), words + (depths ? 0 : 3),
@@ -141,12 +150,15 @@ static json_t *place_value(struct resolve *r, const struct field *f, const struc
                  "%s could be a fraction or a per cent; write it with a %% sign", shown(r, n));
         return NULL;
     }
-    diagnose(r->d, n->mark, path, "expected %s%s%s, found %s%s%s%s",
-             depths ? "start, middle, end or a share of the filler such as 25%" : "",
-             depths && anchors ? ", or " : "",
-             anchors ? "in_system, before_filler or after_filler" : "", shown(r, n),
-             near == NULL ? "" : "; did you mean '", near == NULL ? "" : near,
-             near == NULL ? "" : "'?");
+    diagnose(
+        r->d, n->mark, path, "expected %s%s%s%s, found %s%s%s%s%s",
+        depths ? "start, middle, end or a share of the filler such as 25%" : "",
+        depths && anchors ? ", or " : "", anchors ? "in_system, before_filler or after_filler" : "",
+        absent ? ", or absent" : "", shown(r, n),
+        str_find(n->text, STR("+"), 0) == STR_NONE
+            ? ""
+            : arena_printf(r->arena, " (joined by +: 2 to %d different ones)", PLACE_SPOTS_MOST),
+        near == NULL ? "" : "; did you mean '", near == NULL ? "" : near, near == NULL ? "" : "'?");
     return NULL;
 }
 

@@ -50,33 +50,6 @@ int scalar_share(struct str s, int32_t *ppm) {
     return 0;
 }
 
-int scalar_place(struct str s, struct place *out) {
-    static const struct {
-        const char *name;
-        struct place place;
-    } named[] = {
-        {"start", {PLACE_AT_DEPTH, 0}},
-        {"middle", {PLACE_AT_DEPTH, DEPTH_MOST / 2}},
-        {"end", {PLACE_AT_DEPTH, DEPTH_MOST}},
-        {"in_system", {PLACE_IN_SYSTEM, DEPTH_NONE}},
-        {"before_filler", {PLACE_BEFORE_FILLER, DEPTH_NONE}},
-        {"after_filler", {PLACE_AFTER_FILLER, DEPTH_NONE}},
-    };
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (str_equal_c(s, named[i].name)) {
-            *out = named[i].place;
-            return 0;
-        }
-    const bool percent = str_ends(s, STR("%"));
-    if (percent) s = str_slice(s, 0, s.n - 1);
-    int64_t value;
-    if (scalar_decimal(s, 3, &value) != 0 || value > DEPTH_MOST) return -1;
-    // A bare 0.5 may be meant as a half; only per cents say what they are.
-    if (!percent && value > 0 && value <= 1000) return -1;
-    *out = (struct place){PLACE_AT_DEPTH, (int32_t)value};
-    return 0;
-}
-
 static bool one_of(struct str s, const char *const *words) {
     for (; *words != NULL; words++)
         if (s.n == strlen(*words) && strncasecmp(s.p, *words, s.n) == 0) return true;
@@ -143,25 +116,4 @@ void scalar_share_text(int32_t ppm, char out[32]) {
     char number[32];
     scalar_decimal_text(ppm, 4, number);
     snprintf(out, 32, "%s%%", number);
-}
-
-void place_text(struct place p, char out[24]) {
-    static const char *const anchors[] = {"", "in_system", "before_filler", "after_filler"};
-    char number[32];
-    const char *name = anchors[p.anchor];
-    if (p.anchor == PLACE_AT_DEPTH) {
-        scalar_decimal_text(p.depth, 3, number);
-        name = p.depth == 0                ? "start"
-               : p.depth == DEPTH_MOST / 2 ? "middle"
-               : p.depth == DEPTH_MOST     ? "end"
-                                           : NULL;
-    }
-    if (name != NULL)
-        snprintf(out, 24, "%s", name);
-    else
-        snprintf(out, 24, "%.20s%%", number);
-}
-
-bool place_equal(struct place a, struct place b) {
-    return a.anchor == b.anchor && (a.anchor != PLACE_AT_DEPTH || a.depth == b.depth);
 }

@@ -11,6 +11,8 @@
 #define PERCENT_PATTERN "(100(\\.0{1,3})?|[0-9]{1,2}(\\.[0-9]{1,3})?)%"
 #define ANCHOR_PATTERN "in_system|before_filler|after_filler"
 #define DEPTH_PATTERN "start|middle|end|" PERCENT_PATTERN
+#define PLACE_PATTERN "(" DEPTH_PATTERN "|" ANCHOR_PATTERN ")"
+#define PLACES_PATTERN PLACE_PATTERN "(\\+" PLACE_PATTERN ")*"
 
 static json_t *object_schema(const struct field *fields);
 
@@ -57,11 +59,14 @@ static json_t *one_schema(const struct field *f) {
     case FIELD_PLACE:
         if (f->flags & FIELD_ANCHOR) {
             put_c(o, "type", "string");
-            put_c(o, "pattern", "^(" ANCHOR_PATTERN ")$");
+            put_c(o, "pattern",
+                  "^(" PLACE_PATTERN "\\+)*(" ANCHOR_PATTERN ")(\\+" PLACE_PATTERN ")*$");
         } else {
             string_or_number(o,
-                             f->flags & FIELD_DEPTH ? "^(" DEPTH_PATTERN ")$"
-                                                    : "^(" DEPTH_PATTERN "|" ANCHOR_PATTERN ")$",
+                             f->flags & FIELD_DEPTH ? "^(" DEPTH_PATTERN ")(\\+(" DEPTH_PATTERN
+                                                      "))*$"
+                             : f->flags & FIELD_ABSENT ? "^(absent|" PLACES_PATTERN ")$"
+                                                       : "^" PLACES_PATTERN "$",
                              json_integer(100));
         }
         break;

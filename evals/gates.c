@@ -74,7 +74,7 @@ static void describe(const struct tally *t, const struct experiment_gate *g, str
         if (g->where.placement < 0) add_word(&open, "placement", x->placements[f->placement].id);
     }
     if (f->has_place) {
-        char place[24];
+        char place[PLACE_TEXT_SIZE];
         place_text(f->place, place);
         add_word(&where, "depth", place);
         if (!g->where.has_place) add_word(&open, "depth", place);
@@ -111,7 +111,7 @@ static void expand_places(struct tally *t, const struct experiment_gate *g, stru
                 j.filter.has_place = true;
                 j.filter.place = places[k];
             }
-            if (tally_planned(t, &j.filter).n == 0) continue;
+            if (tally_planned(t, &j.filter, g->of).n == 0) continue;
             describe(t, g, &j, out->arena);
             list_add(out, j);
         }
@@ -257,7 +257,7 @@ static void impossible(const struct experiment_gate *g, struct gate_outlook *o, 
 static void look_ahead(struct tally *t, const struct judged *j, struct arena *a,
                        struct gate_outlook *out) {
     const struct experiment_gate *g = j->gate;
-    struct summary_rate planned = tally_planned(t, &j->filter);
+    struct summary_rate planned = tally_planned(t, &j->filter, g->of);
     *out = (struct gate_outlook){
         .id = j->id, .text = j->text, .trials = planned.n, .repeats = planned.repeats};
     if (out->repeats == 0) {
@@ -294,7 +294,7 @@ static const char *detectable_words(double difference, struct arena *a) {
 
 static void look_at_design(struct tally *t, struct arena *a, struct design_outlook *out) {
     struct tally_filter placed = TALLY_EVERYTHING(ARM_PLACED);
-    out->repeats = tally_planned(t, &placed).repeats;
+    out->repeats = tally_planned(t, &placed, TALLY_ALL_CONSTRAINTS).repeats;
     out->detectable_best = stats_detectable(out->repeats, true);
     out->detectable = stats_detectable(out->repeats, false);
     out->repeats_for_20 = stats_repeats_needed(0.2);

@@ -23,16 +23,18 @@ static int collect(const struct record_trial *t, const char *constraint, struct 
 int judge_reply(const struct experiment *x, struct check_set *patterns,
                 const struct record_trial *trial, const struct reply *reply, struct arena *a,
                 struct record_verdict **verdicts, int *count, struct err *e) {
-    *count = x->constraint_count;
+    int row = experiment_placement_index(x, trial->placement);
+    *count = 0;
     *verdicts = arena_array(a, (size_t)x->constraint_count, sizeof **verdicts);
     for (int i = 0; i < x->constraint_count; i++) {
         const struct experiment_constraint *c = &x->constraints[i];
+        if (row >= 0 && placement_leaves_out(&x->placements[row], i)) continue;
         struct variable *vars;
         const struct check *check;
         int var_count = collect(trial, c->id, a, &vars);
         TRY(check_prepare(patterns, c, vars, var_count, &check, e));
-        check_judge(check, reply, a, &(*verdicts)[i]);
-        (*verdicts)[i].constraint = c->id;
+        check_judge(check, reply, a, &(*verdicts)[*count]);
+        (*verdicts)[(*count)++].constraint = c->id;
     }
     return 0;
 }
@@ -56,8 +58,8 @@ static bool same_verdict(const struct record_verdict *a, const struct record_ver
 static void compare_verdicts(const struct record_outcome *o, const struct record_verdict *now,
                              int count, struct buf *findings, bool *sound) {
     if (o->verdict_count != count) {
-        buf_printf(findings, "%s: has %d verdicts; the experiment has %d constraints\n", o->key,
-                   o->verdict_count, count);
+        buf_printf(findings, "%s: has %d verdicts; the experiment judges %d constraints in it\n",
+                   o->key, o->verdict_count, count);
         *sound = false;
         return;
     }

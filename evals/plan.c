@@ -35,11 +35,7 @@ static int cell_order(const struct draft *a, const struct draft *b) {
     int order = text_order(a->t.arm, b->t.arm);
     if (order == 0) order = number_order(a->t.length, b->t.length);
     if (order == 0) order = text_order(a->t.placement, b->t.placement);
-    if (order == 0 && a->t.placement != NULL) {
-        order = number_order(a->cell.place.anchor, b->cell.place.anchor);
-        if (order == 0 && a->cell.place.anchor == PLACE_AT_DEPTH)
-            order = number_order(a->cell.place.depth, b->cell.place.depth);
-    }
+    if (order == 0 && a->t.placement != NULL) order = place_compare(a->cell.place, b->cell.place);
     return order;
 }
 

@@ -51,11 +51,14 @@ static enum prompt_anchor anchor_of(enum place_anchor anchor) {
 static void insert_add(const struct experiment *x, const struct repeat_draw *d, int constraint,
                        struct place place, struct prompt_insert *inserts, int *constraints,
                        size_t *count) {
-    constraints[*count] = constraint;
-    inserts[(*count)++] = (struct prompt_insert){.id = x->constraints[constraint].id,
-                                                 .text = d->texts[constraint],
-                                                 .anchor = anchor_of(place.anchor),
-                                                 .depth = place.depth};
+    for (int i = 0; i <= place.more_count && place.anchor != PLACE_ABSENT; i++) {
+        struct place_spot spot = place_spot(&place, i);
+        constraints[*count] = constraint;
+        inserts[(*count)++] = (struct prompt_insert){.id = x->constraints[constraint].id,
+                                                     .text = d->texts[constraint],
+                                                     .anchor = anchor_of(spot.anchor),
+                                                     .depth = spot.depth};
+    }
 }
 
 // File order, but a moved block stays together where its first constraint stands.
@@ -79,7 +82,7 @@ void cell_inserts(const struct experiment *x, const struct cell *c, const struct
     if (c->arm != ARM_SHORT) return;
     for (int i = 0; i < x->constraint_count; i++) {
         int64_t parts = x->constraint_count + 1;
-        struct place place = {PLACE_AT_DEPTH, (int32_t)((i + 1) * (int64_t)DEPTH_MOST / parts)};
+        struct place place = place_at((int32_t)((i + 1) * (int64_t)DEPTH_MOST / parts));
         insert_add(x, d, i, place, inserts, constraints, count);
     }
 }
@@ -89,7 +92,7 @@ void cell_inserts(const struct experiment *x, const struct cell *c, const struct
 static bool item_matches(const struct experiment *x, const struct cell *c,
                          const struct repeat_draw *d, int sample, struct str field,
                          struct str value) {
-    char text[24];
+    char text[PLACE_TEXT_SIZE];
     if (str_equal_c(field, "model")) return str_equal_c(value, x->models[c->model].id);
     if (str_equal_c(field, "arm")) return str_equal_c(value, arm_name(c->arm));
     if (str_equal_c(field, "case")) return d->case_id != NULL && str_equal_c(value, d->case_id);
@@ -136,7 +139,7 @@ bool cell_selected(const struct experiment *x, const struct cell *c, const struc
 const char *cell_key(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
                      int sample, struct arena *a) {
     struct buf b = {0};
-    char place[24];
+    char place[PLACE_TEXT_SIZE];
     buf_printf(&b, "%s/%s/", x->models[c->model].id, arm_name(c->arm));
     if (c->length >= 0)
         buf_printf(&b, "%d/", c->length);
@@ -161,7 +164,7 @@ const char *cell_key(const struct experiment *x, const struct cell *c, const str
 const char *cell_words(const struct experiment *x, const struct cell *c,
                        const struct repeat_draw *d, struct arena *a) {
     struct buf b = {0};
-    char place[24];
+    char place[PLACE_TEXT_SIZE];
     buf_printf(&b, "model %s, %s arm", x->models[c->model].id, arm_name(c->arm));
     if (c->length >= 0) buf_printf(&b, ", length %d", c->length);
     if (c->placement >= 0) {

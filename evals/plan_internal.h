@@ -39,7 +39,7 @@ int cells_each(const struct experiment *x,
                int (*visit)(void *context, const struct cell *c, struct err *e), void *context,
                struct err *e);
 // Where each constraint goes: inserts in the order in which they stand at equal depth. `inserts`
-// has room for all constraints; *constraints maps an insert to its constraint.
+// has room for PLACE_SPOTS_MOST of every constraint; *constraints maps an insert to its constraint.
 void cell_inserts(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
                   struct prompt_insert *inserts, int *constraints, size_t *count);
 // --only. `sample` -1: does any sample of this prompt belong?

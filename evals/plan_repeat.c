@@ -95,12 +95,25 @@ static void depth_text(char *out, size_t size, int32_t depth) {
 }
 
 static const char *asked_text(const struct cell *c, struct arena *a) {
-    char text[24];
+    char text[PLACE_TEXT_SIZE];
     if (c->placement < 0) return NULL;
-    if (c->place.anchor == PLACE_AT_DEPTH)
+    if (place_is_depth(c->place))
         depth_text(text, sizeof text, c->place.depth);
     else
         place_text(c->place, text);
+    return arena_strdup(a, text);
+}
+
+// Where a span was asked to stand. Few spellings, many spans: depths are copied, names are not.
+static const char *spot_text(const struct prompt_insert *insert, struct arena *a) {
+    switch (insert->anchor) {
+    case PROMPT_IN_SYSTEM: return "in_system";
+    case PROMPT_BEFORE_FILLER: return "before_filler";
+    case PROMPT_AFTER_FILLER: return "after_filler";
+    case PROMPT_AT_DEPTH: break;
+    }
+    char text[PLACE_TEXT_SIZE];
+    place_text(place_at(insert->depth), text);
     return arena_strdup(a, text);
 }
 
@@ -135,7 +148,8 @@ static void draft_spans(struct planner *p, const struct work *w, const struct ce
                                    .first_token = s->first_token,
                                    .tokens = s->tokens,
                                    .first_byte = s->first_byte,
-                                   .bytes = s->bytes};
+                                   .bytes = s->bytes,
+                                   .place = spot_text(insert, p->a)};
         depth_text(to->depth, sizeof to->depth, s->depth);
         bool far = s->depth != PROMPT_DEPTH_NONE && abs(s->depth - insert->depth) > DEPTH_FAR;
         if (far && c->arm == ARM_PLACED && p->off_depth++ == 0)
@@ -311,8 +325,9 @@ int planner_repeat(struct planner *p, int index, struct err *e) {
     w.filler = filler_open(p, &w.d);
     w.stored = arena_alloc(p->a, sizeof *w.stored);
     w.units = arena_array(p->repeat, (size_t)x->model_count + 1, sizeof *w.units);
-    w.inserts = arena_array(p->repeat, (size_t)x->constraint_count + 1, sizeof *w.inserts);
-    w.constraints = arena_array(p->repeat, (size_t)x->constraint_count + 1, sizeof(int));
+    const size_t most = (size_t)x->constraint_count * PLACE_SPOTS_MOST + 1;
+    w.inserts = arena_array(p->repeat, most, sizeof *w.inserts);
+    w.constraints = arena_array(p->repeat, most, sizeof(int));
     TRY(cells_each(x, cell_build, &w, e));
     return p->count > first ? filler_keep(&w, first, e) : 0;
 }

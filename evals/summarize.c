@@ -85,16 +85,16 @@ static void take_places(const struct tally *t, struct arena *a, struct summary *
     for (int i = 0; i < t->column_count; i++) {
         const struct experiment_placement *row = &x->placements[t->columns[i].placement];
         struct place place = t->columns[i].place;
-        char spelled[24];
+        char spelled[PLACE_TEXT_SIZE];
         place_text(place, spelled);
         struct buf moved = {0};
         for (int k = 0; k < row->move_count; k++)
             buf_printf(&moved, "%s%s", k > 0 ? "+" : "", x->constraints[row->move[k]].id);
-        s->places[i] = (struct summary_place){.placement = row->id,
-                                              .place = arena_strdup(a, spelled),
-                                              .depth = place.anchor == PLACE_AT_DEPTH ? place.depth
-                                                                                      : DEPTH_NONE,
-                                              .moved = arena_memdup(a, moved.p, moved.n)};
+        s->places[i] =
+            (struct summary_place){.placement = row->id,
+                                   .place = arena_strdup(a, spelled),
+                                   .depth = place_is_depth(place) ? place.depth : DEPTH_NONE,
+                                   .moved = arena_memdup(a, moved.p, moved.n)};
         buf_free(&moved);
     }
 }
@@ -121,6 +121,7 @@ static void count_verdicts(const struct tally *t, const struct tally_trial *tria
                            struct summary *s, int64_t *verdicts) {
     for (int c = 0; c < t->x->constraint_count; c++) {
         const struct record_verdict *v = trial->verdicts[c];
+        if (v == NULL) continue; // left out of this row
         ++*verdicts;
         if (v->verdict != VERDICT_UNSCORED) continue;
         add_count(s, "unscored", 1);
@@ -187,7 +188,7 @@ static void take_depths(const struct tally *t, const struct tally_filter *f, int
     const struct experiment_placement *row = &x->placements[t->columns[f->column].placement];
     bool any = false;
     for (int64_t i = 0; i < t->trial_count; i++) {
-        if (!tally_selects(t, &t->trials[i], f)) continue;
+        if (!tally_selects(t, &t->trials[i], f, constraint)) continue;
         const struct record_trial *p = t->trials[i].planned;
         for (int k = 0; k < p->span_count; k++) {
             bool looked_at = constraint >= 0 &&
@@ -213,7 +214,8 @@ static void take_cells(struct tally *t, int model, int constraint, struct arena 
             f.model = model;
             f.length = length;
             f.column = column;
-            if (tally_planned(t, &f).n == 0) continue; // cut away by --only
+            if (tally_planned(t, &f, constraint).n == 0)
+                continue; // cut away by --only, or not in this row
             struct summary_cell *cell = &table->cells[table->cell_count++];
             *cell = (struct summary_cell){.length = length, .column = column};
             cell->rate = tally_rate(t, &f, constraint);

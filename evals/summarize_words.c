@@ -72,7 +72,7 @@ static void add_places(struct buf *b, const struct tally *t) {
         bool known = false;
         for (int k = 0; k < i; k++) known |= place_equal(t->columns[k].place, t->columns[i].place);
         if (known) continue;
-        char place[24];
+        char place[PLACE_TEXT_SIZE];
         place_text(t->columns[i].place, place);
         buf_printf(b, "%s%s", shown++ == 0 ? "" : ", ", place);
     }

@@ -36,28 +36,12 @@ int32_t tally_depth(const char *text) {
 // "50.000" or an anchor's name, as plan.jsonl spells it.
 static bool depth_is(const char *depth, struct place place) {
     if (depth == NULL) return false;
-    if (place.anchor != PLACE_AT_DEPTH) {
-        char name[24];
+    if (!place_is_depth(place)) {
+        char name[PLACE_TEXT_SIZE];
         place_text(place, name);
         return strcmp(name, depth) == 0;
     }
     return tally_depth(depth) == place.depth;
-}
-
-static int find_placement(const struct experiment *x, const char *id) {
-    for (int i = 0; id != NULL && i < x->placement_count; i++)
-        if (strcmp(x->placements[i].id, id) == 0) return i;
-    return -1;
-}
-
-// In the order of the prompt: system, before the filler, by depth, behind it.
-static int64_t reading_order(struct place p) {
-    switch (p.anchor) {
-    case PLACE_IN_SYSTEM: return -2;
-    case PLACE_BEFORE_FILLER: return -1;
-    case PLACE_AFTER_FILLER: return DEPTH_MOST + 1;
-    default: return p.depth;
-    }
 }
 
 static void add_columns(struct tally *t, int placement, const struct record_trial *trials) {
@@ -70,9 +54,7 @@ static void add_columns(struct tally *t, int placement, const struct record_tria
                       depth_is(trials[k].depth, row->places[i]);
         if (!planned) continue;
         int at = t->column_count++;
-        for (;
-             at > first && reading_order(t->columns[at - 1].place) > reading_order(row->places[i]);
-             at--)
+        for (; at > first && place_compare(t->columns[at - 1].place, row->places[i]) > 0; at--)
             t->columns[at] = t->columns[at - 1];
         t->columns[at] = (struct tally_column){placement, row->places[i]};
     }
@@ -115,7 +97,7 @@ static int place_trial(struct tally *t, const struct record_trial *p, struct tal
     out->arm = (enum arm)arm;
     for (int i = 0; i < t->length_count; i++)
         if (t->lengths[i] == p->length) out->length = i;
-    int placement = find_placement(x, p->placement);
+    int placement = experiment_placement_index(x, p->placement);
     for (int i = 0; i < t->column_count; i++)
         if (t->columns[i].placement == placement && depth_is(p->depth, t->columns[i].place))
             out->column = i;
@@ -141,7 +123,7 @@ static int take_verdicts(struct tally *t, struct tally_trial *trial, struct aren
         for (int i = 0; i < o->verdict_count; i++)
             if (strcmp(o->verdicts[i].constraint, x->constraints[c].id) == 0)
                 trial->verdicts[c] = &o->verdicts[i];
-        if (trial->verdicts[c] == NULL)
+        if (trial->verdicts[c] == NULL && tally_holds(t, trial, c))
             FAIL(e, ERR_RECORD, "trial %s: its outcome has no verdict on the constraint '%s'",
                  o->key, x->constraints[c].id);
     }
@@ -169,9 +151,15 @@ int tally_make(const struct experiment *x, const struct record_trial *trials, in
 
 // ---- rates ----
 
+bool tally_holds(const struct tally *t, const struct tally_trial *trial, int constraint) {
+    return constraint == TALLY_ALL_CONSTRAINTS || trial->column < 0 ||
+           !placement_leaves_out(&t->x->placements[t->columns[trial->column].placement],
+                                 constraint);
+}
+
 bool tally_selects(const struct tally *t, const struct tally_trial *trial,
-                   const struct tally_filter *f) {
-    if (trial->arm != f->arm) return false;
+                   const struct tally_filter *f, int constraint) {
+    if (trial->arm != f->arm || !tally_holds(t, trial, constraint)) return false;
     if (f->model != TALLY_ANY && trial->model != f->model) return false;
     if (f->length != TALLY_ANY && trial->length != f->length) return false;
     if (f->column != TALLY_ANY && trial->column != f->column) return false;
@@ -186,7 +174,8 @@ enum verdict tally_verdict(const struct tally *t, const struct tally_trial *tria
     assert(trial->verdicts != NULL);
     if (constraint != TALLY_ALL_CONSTRAINTS) return trial->verdicts[constraint]->verdict;
     bool seen[4] = {false};
-    for (int c = 0; c < t->x->constraint_count; c++) seen[trial->verdicts[c]->verdict] = true;
+    for (int c = 0; c < t->x->constraint_count; c++)
+        if (trial->verdicts[c] != NULL) seen[trial->verdicts[c]->verdict] = true;
     return seen[VERDICT_VIOLATED]   ? VERDICT_VIOLATED
            : seen[VERDICT_UNSCORED] ? VERDICT_UNSCORED
            : seen[VERDICT_OMITTED]  ? VERDICT_OMITTED
@@ -197,7 +186,7 @@ static bool is_near(const struct tally *t, const struct tally_trial *trial, int 
     for (int c = 0; c < t->x->constraint_count; c++) {
         const struct record_verdict *v = trial->verdicts[c];
         bool looked_at = constraint == TALLY_ALL_CONSTRAINTS || constraint == c;
-        if (looked_at && v->verdict != VERDICT_MET && v->near_count > 0) return true;
+        if (looked_at && v != NULL && v->verdict != VERDICT_MET && v->near_count > 0) return true;
     }
     return false;
 }
@@ -226,7 +215,7 @@ static struct summary_rate take_rate(struct tally *t, const struct tally_filter 
     t->stamp++;
     for (int64_t i = 0; i < t->trial_count; i++) {
         const struct tally_trial *trial = &t->trials[i];
-        if (!tally_selects(t, trial, f)) continue;
+        if (!tally_selects(t, trial, f, constraint)) continue;
         if (!planned_only && trial->verdicts == NULL) continue;
         if (t->stamps[trial->completion] == t->stamp) continue;
         t->stamps[trial->completion] = t->stamp;
@@ -253,6 +242,6 @@ struct summary_rate tally_rate(struct tally *t, const struct tally_filter *f, in
     return take_rate(t, f, constraint, false);
 }
 
-struct summary_rate tally_planned(struct tally *t, const struct tally_filter *f) {
-    return take_rate(t, f, TALLY_ALL_CONSTRAINTS, true);
+struct summary_rate tally_planned(struct tally *t, const struct tally_filter *f, int constraint) {
+    return take_rate(t, f, constraint, true);
 }

@@ -17,7 +17,7 @@ struct tally_trial {
     enum arm arm;
     int repeat;
     int completion; // trials with equal prompt and sampling stream have one number
-    // [constraint_count]; NULL unless the status is ok
+    // [constraint_count]; NULL unless the status is ok; one is NULL where the row leaves it out
     const struct record_verdict **verdicts;
 };
 
@@ -62,15 +62,19 @@ struct tally_filter {
                            .length = TALLY_ANY,                                                    \
                            .column = TALLY_ANY,                                                    \
                            .placement = TALLY_ANY})
+// Is the constraint judged in this trial? Not where its row leaves it out.
+bool tally_holds(const struct tally *t, const struct tally_trial *trial, int constraint);
 bool tally_selects(const struct tally *t, const struct tally_trial *trial,
-                   const struct tally_filter *f);
+                   const struct tally_filter *f, int constraint);
 
-// Met over all ok trials that the filter selects, one completion counted once; interval clustered
-// by repeat. `planned` counts every trial and takes ok outcomes for granted: n and repeats only.
+// Met over all ok trials that the filter selects and that hold the constraint, one completion
+// counted once; interval clustered by repeat. `planned` counts every trial and takes ok outcomes
+// for granted: n and repeats only.
 struct summary_rate tally_rate(struct tally *t, const struct tally_filter *f, int constraint);
-struct summary_rate tally_planned(struct tally *t, const struct tally_filter *f);
+struct summary_rate tally_planned(struct tally *t, const struct tally_filter *f, int constraint);
 
-// The verdict on one constraint, or on all of them: violated before unscored before omitted.
+// The verdict on one constraint, or on all that the trial holds: violated before unscored before
+// omitted.
 enum verdict tally_verdict(const struct tally *t, const struct tally_trial *trial, int constraint);
 
 #endif

@@ -27,6 +27,7 @@ struct record_span {
     uint32_t first_token, tokens;
     size_t first_byte, bytes; // in the rendered prompt; the join is left out
     char depth[12];           // real depth, "49.868"; "-" for an anchor
+    const char *place;        // asked for: "middle", "25%", "in_system"; NULL: an older record
 };
 struct record_trial {
     int64_t trial;

@@ -132,6 +132,7 @@ static json_t *write_spans(const struct record_trial *t) {
         put_integer(o, "first_byte", (int64_t)s->first_byte);
         put_integer(o, "bytes", (int64_t)s->bytes);
         json_put(o, "depth", json_text_c(s->depth));
+        if (s->place != NULL) json_put(o, "place", json_text_c(s->place));
         json_array_append_new(spans, o);
     }
     return spans;
@@ -202,6 +203,7 @@ static int read_span(const json_t *o, const char *where, struct arena *a, struct
         FAIL(e, ERR_INPUT, "%s: \"depth\" of a span has more than %zu characters", where,
              sizeof out->depth - 1);
     memcpy(out->depth, depth, strlen(depth) + 1);
+    TRY(maybe_copy(o, "place", where, a, &out->place, e));
     return 0;
 }
 

@@ -5,18 +5,30 @@
 #include <string.h>
 
 static const char header[] =
-    "trial,key,model,arm,length,placement,depth,repeat,case,sample,constraint,depth_real,status,"
-    "reason,verdict,unscored_reason,by,near,finish,prompt_tokens,reply_tokens,reply\r\n";
+    "trial,key,model,arm,length,placement,depth,repeat,case,sample,constraint,place,depth_real,"
+    "status,reason,verdict,unscored_reason,by,near,finish,prompt_tokens,reply_tokens,reply\r\n";
 
 static void add_text(struct buf *out, const char *text) {
     if (text != NULL) escape_csv(out, str_from(text));
     buf_add_char(out, ',');
 }
 
-static const char *real_depth(const struct record_trial *t, const char *constraint) {
-    for (int i = 0; i < t->span_count; i++)
-        if (strcmp(t->spans[i].constraint, constraint) == 0) return t->spans[i].depth;
-    return NULL;
+// Where the constraint was asked to stand, and where it really does in the filler: several spots
+// joined by "+"; "absent" where its row leaves it out.
+static void add_places(const struct record_trial *t, const char *constraint, struct buf *out) {
+    struct buf asked = {0}, real = {0};
+    for (int i = 0; i < t->span_count; i++) {
+        const struct record_span *s = &t->spans[i];
+        if (strcmp(s->constraint, constraint) != 0) continue;
+        if (s->place != NULL) buf_printf(&asked, "%s%s", asked.n > 0 ? "+" : "", s->place);
+        if (strcmp(s->depth, "-") != 0) buf_printf(&real, "%s%s", real.n > 0 ? "+" : "", s->depth);
+    }
+    if (asked.n == 0 && t->placement != NULL && t->span_count > 0 && t->spans[0].place != NULL)
+        buf_add_c(&asked, "absent");
+    add_text(out, asked.p);
+    add_text(out, real.p);
+    buf_free(&asked);
+    buf_free(&real);
 }
 
 static void add_verdict(const struct record_verdict *v, struct buf *out) {
@@ -54,8 +66,7 @@ static void add_row(const struct record_trial *t, const struct record_outcome *o
     add_text(out, t->case_id);
     buf_printf(out, "%d,", t->sample);
     add_text(out, constraint);
-    const char *depth = real_depth(t, constraint);
-    add_text(out, depth != NULL && strcmp(depth, "-") != 0 ? depth : NULL);
+    add_places(t, constraint, out);
     add_text(out, o == NULL ? "not_run" : record_status_name(o->status));
     add_text(out, o == NULL ? NULL : o->reason_code);
     const struct record_verdict *v = verdict_of(o, constraint);

@@ -106,7 +106,7 @@ static void numbers_are_read_exactly(void **state) {
         struct experiment *x = NULL;
         const char *list = arena_printf(test_arena, "contact: %s}", depths[i].written);
         ASSERT_OK(load_text(edited("contact: 75%}", list), NULL, &x, &e), e);
-        char text[24];
+        char text[PLACE_TEXT_SIZE];
         place_text(x->placements[0].others[1].place, text);
         assert_int_equal(x->placements[0].others[1].place.depth, depths[i].depth);
         assert_string_equal(text, depths[i].spelled);

@@ -320,9 +320,9 @@ static void axes_ascend(void **state) {
     struct simulated_run s;
     struct summary out;
     simulated_open(&s, lost_in_the_middle);
-    s.places[0] = (struct place){PLACE_AT_DEPTH, 100000};
-    s.places[1] = (struct place){PLACE_AT_DEPTH, 0};
-    s.places[2] = (struct place){PLACE_AT_DEPTH, 50000};
+    s.places[0] = place_at(100000);
+    s.places[1] = place_at(0);
+    s.places[2] = place_at(50000);
     s.lengths[0] = 16384;
     s.lengths[1] = 512;
     s.lengths[2] = 2048;
@@ -394,7 +394,7 @@ static struct experiment_gate at_least(double bound) {
                                               .length_tokens = -1,
                                               .placement = -1,
                                               .has_place = true,
-                                              .place = {PLACE_AT_DEPTH, 50000},
+                                              .place = place_at(50000),
                                               .arm = ARM_PLACED},
                                     .pool_length = true};
 }

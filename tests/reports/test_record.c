@@ -164,11 +164,13 @@ static void test_spelling(void **state) {
                                      "\"order-moves\",\"depth\":\"50.000\",\"repeat\":0,"
                                      "\"sample\":0,\"case\":null,\"prompt_sha256\":\"")));
     assert_true(str_find(plan, STR("\"reply_tokens_max\":96,\"seed\":\""), 0) != STR_NONE);
-    assert_true(str_find(plan,
-                         STR("\"place\":\"Zürich\"},\"day\":{\"day\":\"Monday\"}},\"spans\":[{"
-                             "\"constraint\":\"order\",\"first_token\":4,\"tokens\":11,"
-                             "\"first_byte\":17,\"bytes\":26,\"depth\":\"49.868\"}]}\n"),
-                         0) != STR_NONE);
+    assert_true(
+        str_find(
+            plan,
+            STR("\"place\":\"Zürich\"},\"day\":{\"day\":\"Monday\"}},\"spans\":[{"
+                "\"constraint\":\"order\",\"first_token\":4,\"tokens\":11,"
+                "\"first_byte\":17,\"bytes\":26,\"depth\":\"49.868\",\"place\":\"middle\"}]}\n"),
+            0) != STR_NONE);
     sample_free(&s);
 }
 

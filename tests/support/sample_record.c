@@ -64,7 +64,7 @@ static void make_trial(struct sample *s, int i, struct rng *r) {
     t->vars[2] = (struct record_var){"day", "day", STR("Monday")};
     t->spans = arena_array(a, 1, sizeof *t->spans);
     t->span_count = 1;
-    t->spans[0] = (struct record_span){"order", 4, 11, 17, 26, "49.868"};
+    t->spans[0] = (struct record_span){"order", 4, 11, 17, 26, "49.868", "middle"};
 }
 
 static void make_outcome(struct sample *s, int i, struct rng *r, bool errors) {

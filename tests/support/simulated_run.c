@@ -52,7 +52,7 @@ static void add_trial(struct simulated_run *s, int model, enum arm arm, int leng
                       struct place place, int repeat, int sample) {
     struct arena *a = s->arena;
     struct record_trial *t = &s->r.trials[s->r.trial_count];
-    char spelled[24], depth[24];
+    char spelled[PLACE_TEXT_SIZE], depth[24];
     place_text(place, spelled);
     snprintf(depth, sizeof depth, "%d.%03d", place.depth / 1000, place.depth % 1000);
     bool placed = arm == ARM_PLACED;
@@ -85,7 +85,7 @@ void simulated_plan(struct simulated_run *s) {
     s->r.trials = arena_array(s->arena, most, sizeof *s->r.trials);
     s->r.outcomes = arena_array(s->arena, most, sizeof *s->r.outcomes);
     s->r.trial_count = 0;
-    struct place none = {PLACE_AT_DEPTH, 0};
+    struct place none = place_at(0);
     for (int m = 0; m < x->model_count; m++)
         for (int r = 0; r < x->repeats; r++)
             for (int k = 0; k < x->generation.samples; k++) {

@@ -1,0 +1,314 @@
+// Places of constraints: spelling, several spots at once, rows that leave a constraint out.
+#include "tests/support/support.h"
+
+#include "engine/base/file.h"
+#include "engine/base/rng.h"
+#include "evals/experiment_scalar.h"
+#include "evals/judge.h"
+#include "evals/plan.h"
+#include "evals/summarize.h"
+#include "evals/tally.h"
+#include "tests/support/fake_provider.h"
+#include "tests/support/simulated_run.h"
+
+#include <string.h>
+
+static struct arena *arena;
+static struct provider *fake;
+
+static int setup(void **state) {
+    (void)state;
+    arena = arena_create("test");
+    fake = fake_provider_open(&(struct fake_options){.start = true, .context_tokens = 4096});
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    fake_provider_close(fake);
+    arena_destroy(arena);
+    return 0;
+}
+
+static const char head[] =
+    "lacuna: 1\n"
+    "name: places\n"
+    "seed: 7\n"
+    "models: [{id: fake, path: m.gguf, context_tokens: 4096}]\n"
+    "generation: {max_tokens: 32}\n"
+    "prompt:\n"
+    "  messages:\n"
+    "    - {role: system, text: \"You are a careful assistant.\"}\n"
+    "    - {role: user, text: \"{{filler}}\\n\\nState number, day and person.\"}\n"
+    "  filler: {kind: prose}\n"
+    "constraints:\n"
+    "  - {id: order, kind: state, text: \"The order number is {{code}}.\", value: \"{{code}}\",\n"
+    "     vars: {code: {kind: digits, count: 5}}}\n"
+    "  - {id: day, kind: state, text: \"The pickup day is {{day}}.\", value: \"{{day}}\",\n"
+    "     vars: {day: {kind: choice, choices: [Monday, Tuesday, Friday, Sunday]}}}\n"
+    "  - {id: contact, kind: state, text: \"The contact person is {{who}}.\",\n"
+    "     vars: {who: {kind: letters, count: 6}}, value: \"{{who}}\"}\n"
+    "lengths: {tokens: [256]}\n"
+    "repeats: 4\n"
+    "arms: [placed, absent]\n"
+    "placements:\n";
+
+static int load(const char *placements, const char *only, struct experiment **x, struct err *e) {
+    const char *path = path_join(arena, test_folder(), "places.yaml");
+    test_write(path, str_from(arena_printf(arena, "%s%s", head, placements)));
+    return experiment_load(path, &(struct experiment_overrides){.only = only, .limit = -1}, arena,
+                           x, e);
+}
+
+static struct plan make(const char *placements, const char *only, struct experiment **x) {
+    struct err e = {0};
+    struct plan p;
+    struct provider *providers[] = {fake};
+    ASSERT_OK(load(placements, only, x, &e), e);
+    ASSERT_OK(plan_make(*x, providers, NULL, arena, &p, &e), e);
+    return p;
+}
+
+static const struct record_trial *find(const struct plan *p, const char *key) {
+    for (int64_t i = 0; i < p->trial_count; i++)
+        if (strcmp(p->trials[i].key, key) == 0) return &p->trials[i];
+    fail_msg("no trial %s", key);
+    return NULL;
+}
+
+static int spans_of(const struct record_trial *t, const char *constraint) {
+    int n = 0;
+    for (int i = 0; i < t->span_count; i++) n += strcmp(t->spans[i].constraint, constraint) == 0;
+    return n;
+}
+
+// ---- spelling ----
+
+static struct place read_place(const char *text) {
+    struct place p;
+    if (scalar_place(str_from(text), &p) != 0) fail_msg("'%s' is no place", text);
+    return p;
+}
+
+static void spellings_go_there_and_back(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"end+start", "start+end"},
+        {"50%", "middle"},
+        {"end+in_system", "in_system+end"},
+        {"75%+12.5%+start", "start+12.5%+75%"},
+        {"after_filler+25+before_filler", "before_filler+25%+after_filler"}};
+    char text[PLACE_TEXT_SIZE];
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        place_text(read_place(pairs[i][0]), text);
+        assert_string_equal(text, pairs[i][1]);
+        assert_true(place_equal(read_place(text), read_place(pairs[i][0])));
+    }
+    static const char *const wrong[] = {"start+",     "+end",       "start+start",
+                                        "0%+start",   "start++end", "",
+                                        "absent+end", "start+mid",  "1%+2%+3%+4%+5%"};
+    struct place p;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(scalar_place(str_from(wrong[i]), &p), -1);
+}
+
+// Any set of spots, in any order of writing, is one place with one spelling, in one order.
+static void random_places_are_ordered(void **state) {
+    (void)state;
+    struct rng r = rng_open(20, "test", "places");
+    struct place places[40];
+    for (int i = 0; i < 40; i++) {
+        struct buf b = {0};
+        int count = 1 + (int)rng_below(&r, PLACE_SPOTS_MOST);
+        for (int k = 0; k < count; k++) // different thousandths: no spot stands twice
+            buf_printf(&b, "%s%d.%03d%%", k == 0 ? "" : "+", (int)rng_below(&r, 100),
+                       (int)rng_below(&r, 100) * 10 + k);
+        places[i] = read_place(b.p);
+        assert_int_equal(places[i].more_count, count - 1);
+        for (int k = 0; k < count - 1; k++)
+            assert_true(place_spot(&places[i], k).depth < place_spot(&places[i], k + 1).depth);
+        char text[PLACE_TEXT_SIZE];
+        place_text(places[i], text);
+        assert_true(place_equal(read_place(text), places[i]));
+        buf_free(&b);
+    }
+    for (int i = 0; i < 40; i++)
+        for (int k = 0; k < 40; k++) {
+            assert_int_equal(place_compare(places[i], places[k]),
+                             -place_compare(places[k], places[i]));
+            for (int m = 0; m < 40; m++)
+                if (place_compare(places[i], places[k]) < 0 &&
+                    place_compare(places[k], places[m]) < 0)
+                    assert_true(place_compare(places[i], places[m]) < 0);
+        }
+}
+
+// ---- several spots ----
+
+static void a_rule_stands_at_both_ends(void **state) {
+    (void)state;
+    struct experiment *x;
+    struct plan p = make("  - {id: row, move: [order], depths: [end, start+end, start],\n"
+                         "     anchors: [in_system+end],\n"
+                         "     others: {day: 25%+75%, contact: middle}}\n",
+                         NULL, &x);
+    assert_int_equal(p.trial_count, 4 * (4 + 1));
+    const struct record_trial *t = find(&p, "fake/placed/256/row@start+end/2/0");
+    assert_string_equal(t->depth, "start+end");
+    assert_int_equal(t->prompt_tokens, 256);
+    assert_int_equal(t->span_count, 5);
+    static const char *const order[] = {"order", "day", "contact", "day", "order"};
+    static const char *const places[] = {"start", "25%", "middle", "75%", "end"};
+    for (int i = 0; i < 5; i++) {
+        assert_string_equal(t->spans[i].constraint, order[i]);
+        assert_string_equal(t->spans[i].place, places[i]);
+    }
+    assert_string_equal(t->spans[0].depth, "0.000");
+    assert_string_equal(t->spans[4].depth, "100.000");
+    assert_int_equal(t->spans[0].bytes, t->spans[4].bytes);
+    t = find(&p, "fake/placed/256/row@in_system+end/0/0");
+    assert_string_equal(t->spans[0].place, "in_system");
+    assert_string_equal(t->spans[0].depth, "-");
+    assert_int_equal(spans_of(t, "order"), 2);
+    // Columns in reading order: the system message first, the doubled place behind its first spot.
+    struct tally y;
+    struct err e = {0};
+    ASSERT_OK(tally_make(x, p.trials, p.trial_count, NULL, arena, &y, &e), e);
+    static const char *const columns[] = {"in_system+end", "start", "start+end", "end"};
+    assert_int_equal(y.column_count, 4);
+    for (int i = 0; i < 4; i++) {
+        char text[PLACE_TEXT_SIZE];
+        place_text(y.columns[i].place, text);
+        assert_string_equal(text, columns[i]);
+    }
+    experiment_close(x);
+    p = make("  - {id: row, move: [order], depths: [start, start+end],\n"
+             "     others: {day: 25%, contact: 75%}}\n",
+             "depth=end+start", &x);
+    assert_int_equal(p.trial_count, 4);
+    assert_string_equal(p.trials[0].depth, "start+end");
+    experiment_close(x);
+}
+
+static void places_belong_where_they_may(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct experiment *x;
+    static const char *const wrong[][2] = {
+        {"  - {id: r, move: [order], depths: [in_system+end], others: {day: end, contact: end}}\n",
+         "depths[0]: 'in_system+end' belongs under anchors"},
+        {"  - {id: r, move: [order], anchors: [start+end], others: {day: end, contact: end}}\n",
+         "anchors[0]: 'start+end' belongs under depths"},
+        {"  - {id: r, move: [order], depths: [absent], others: {day: end, contact: end}}\n",
+         "depths[0]: expected start, middle, end"},
+        {"  - {id: r, move: [order], depths: [start+start], others: {day: end, contact: end}}\n",
+         "joined by +: 2 to 4 different ones"},
+        {"  - {id: r, move: [order], depths: [start, end+start, start+end],\n"
+         "     others: {day: end, contact: end}}\n",
+         "start+end stands in the row twice"},
+        {"  - {id: r, move: [order], depths: [start], others: {day: end, contact: absent}}\n",
+         "every row leaves 'contact' out"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ASSERT_FAILS(load(wrong[i][0], NULL, &x, &e), e, ERR_CONFIG, wrong[i][1]);
+}
+
+// ---- left out ----
+
+static const char one_each[] = "  - {id: a, move: [order], depths: [start, end],\n"
+                               "     others: {day: middle, contact: absent}}\n"
+                               "  - {id: b, move: [contact], depths: [middle],\n"
+                               "     others: {order: absent, day: absent}}\n";
+
+static void rows_leave_constraints_out(void **state) {
+    (void)state;
+    struct experiment *x;
+    struct err e = {0};
+    struct plan p = make(one_each, NULL, &x);
+    struct check_set *checks = check_set_open();
+    for (int64_t i = 0; i < p.trial_count; i++) {
+        const struct record_trial *t = &p.trials[i];
+        bool placed = t->placement != NULL, a = placed && strcmp(t->placement, "a") == 0;
+        assert_int_equal(spans_of(t, "order"), a);
+        assert_int_equal(spans_of(t, "day"), a);
+        assert_int_equal(spans_of(t, "contact"), placed && !a);
+        struct reply reply = {STR("Nothing to say."), {0, 15}, "stop"};
+        struct record_verdict *v;
+        int count;
+        ASSERT_OK(judge_reply(x, checks, t, &reply, arena, &v, &count, &e), e);
+        assert_int_equal(count, !placed ? 3 : a ? 2 : 1);
+        for (int k = 0; placed && k < count; k++) assert_true(spans_of(t, v[k].constraint) > 0);
+    }
+    check_set_close(checks);
+    struct tally y;
+    ASSERT_OK(tally_make(x, p.trials, p.trial_count, NULL, arena, &y, &e), e);
+    struct tally_filter f = TALLY_EVERYTHING(ARM_PLACED);
+    assert_int_equal(tally_planned(&y, &f, 0).n, 8);
+    assert_int_equal(tally_planned(&y, &f, 2).n, 4);
+    assert_int_equal(tally_planned(&y, &f, TALLY_ALL_CONSTRAINTS).n, 12);
+    f = TALLY_EVERYTHING(ARM_ABSENT);
+    assert_int_equal(tally_planned(&y, &f, 2).n, 4);
+    experiment_close(x);
+}
+
+static double half(const struct record_trial *t) {
+    (void)t;
+    return 0.5;
+}
+
+// What a row leaves out has no verdict in it, no cell, and no say in "all constraints".
+static void rates_are_over_what_was_asked(void **state) {
+    (void)state;
+    struct simulated_run s;
+    struct summary out;
+    struct err e = {0};
+    simulated_open(&s, half);
+    struct experiment_other absent = {.constraint = 1, .place = {.anchor = PLACE_ABSENT}};
+    s.rows[1] = s.rows[0];
+    s.rows[1].id = "alone";
+    s.rows[1].others = &absent;
+    s.rows[1].other_count = 1;
+    s.x.placement_count = 2;
+    simulated_plan(&s);
+    simulated_answer(&s, 21);
+    int order_met = 0, alone = 0;
+    for (int64_t i = 0; i < s.r.trial_count; i++) {
+        const struct record_trial *t = &s.r.trials[i];
+        if (t->placement == NULL) continue;
+        simulated_verdict(&s, i, 1)->verdict = VERDICT_OMITTED;
+        if (strcmp(t->placement, "alone") != 0) continue;
+        s.r.outcomes[i]->verdict_count = 1;
+        order_met += simulated_verdict(&s, i, 0)->verdict == VERDICT_MET;
+        alone++;
+    }
+    ASSERT_OK(summarize(&s.r, &s.x, s.arena, &out, &e), e);
+    for (int i = 0; i < out.table_count; i++) {
+        const struct summary_table *t = &out.tables[i];
+        int met = 0, n = 0;
+        for (int k = 0; k < t->cell_count; k++) {
+            if (strcmp(out.places[t->cells[k].column].placement, "alone") != 0) continue;
+            met += t->cells[k].rate.met;
+            n += t->cells[k].rate.n;
+        }
+        bool price = strcmp(t->constraint, "price") == 0;
+        assert_int_equal(n, price ? 0 : alone);
+        assert_int_equal(met, price ? 0 : order_met);
+    }
+    // The same without its place in the row is damage.
+    s.rows[1].others = NULL;
+    s.rows[1].other_count = 0;
+    ASSERT_FAILS(summarize(&s.r, &s.x, s.arena, &out, &e), e, ERR_RECORD, "no verdict on");
+    simulated_close(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spellings_go_there_and_back),
+        cmocka_unit_test(random_places_are_ordered),
+        cmocka_unit_test_setup_teardown(a_rule_stands_at_both_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(places_belong_where_they_may, setup, teardown),
+        cmocka_unit_test_setup_teardown(rows_leave_constraints_out, setup, teardown),
+        cmocka_unit_test(rates_are_over_what_was_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
