@@ -131,6 +131,11 @@ static json_t *identity_of(const struct local *l, const struct provider_options 
     json_put(j, "architecture", json_text_c(m->config.architecture));
     json_put_bytes(j, "name", m->config.name);
     json_put(j, "tensor_types", model_tensor_types(m));
+    // What a report needs to tell how far back a reply can depend on its prompt.
+    if (m->config.window != 0) {
+        json_put(j, "layers", json_integer(m->config.L));
+        json_put(j, "window", json_integer(m->config.window));
+    }
     // What the user put in place of the file's own, and what the model was not trained for.
     if (o->chat_template != NULL) json_put(j, "template", json_text_c(o->chat_template));
     if (o->pre_tokenizer != NULL) json_put(j, "pre_tokenizer", json_text_c(o->pre_tokenizer));

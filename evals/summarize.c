@@ -2,6 +2,7 @@
 
 #include "evals/contrast.h"
 #include "evals/gates.h"
+#include "evals/reach.h"
 #include "evals/stats.h"
 #include "evals/summarize_words.h"
 #include "evals/tally.h"
@@ -35,6 +36,15 @@ static const char *tensor_types(const json_t *model, struct arena *a) {
     return text;
 }
 
+// Of identity.json; NULL for a model that it does not have.
+static const json_t *model_identity(const struct record *r, const char *id) {
+    size_t k;
+    json_t *stored;
+    json_array_foreach(json_object_get(r->identity, "models"), k,
+                       stored) if (strcmp(text_of(stored, "id"), id) == 0) return stored;
+    return NULL;
+}
+
 static void take_models(const struct record *r, const struct experiment *x, struct arena *a,
                         struct summary *s) {
     s->model_count = x->model_count;
@@ -47,18 +57,14 @@ static void take_models(const struct record *r, const struct experiment *x, stru
                                     .tensor_types = "",
                                     .numerics = text_of(r->identity, "numerics"),
                                     .backend = text_of(r->identity, "backend")};
-        size_t k;
-        json_t *stored;
-        json_array_foreach(json_object_get(r->identity, "models"), k, stored) {
-            if (strcmp(text_of(stored, "id"), m->id) != 0) continue;
-            m->name = text_of(stored, "name");
-            m->sha256 = text_of(stored, "sha256");
-            m->tensor_types = tensor_types(stored, a);
-            // Several models may run on different backends: their own word comes first.
-            if (json_object_get(stored, "numerics") != NULL)
-                m->numerics = text_of(stored, "numerics");
-            if (json_object_get(stored, "backend") != NULL) m->backend = text_of(stored, "backend");
-        }
+        const json_t *stored = model_identity(r, m->id);
+        if (stored == NULL) continue;
+        m->name = text_of(stored, "name");
+        m->sha256 = text_of(stored, "sha256");
+        m->tensor_types = tensor_types(stored, a);
+        // Several models may run on different backends: their own word comes first.
+        if (json_object_get(stored, "numerics") != NULL) m->numerics = text_of(stored, "numerics");
+        if (json_object_get(stored, "backend") != NULL) m->backend = text_of(stored, "backend");
     }
 }
 
@@ -234,8 +240,8 @@ static bool moved_somewhere(const struct experiment *x, int constraint) {
     return false;
 }
 
-static void take_table(struct tally *t, int model, int constraint, struct arena *a,
-                       struct summary_table *table) {
+static void take_table(struct tally *t, int model, const struct reach *reach, int constraint,
+                       struct arena *a, struct summary_table *table) {
     const struct experiment *x = t->x;
     *table =
         (struct summary_table){.model = x->models[model].id,
@@ -250,17 +256,19 @@ static void take_table(struct tally *t, int model, int constraint, struct arena 
     f.model = model;
     table->brief = tally_rate(t, &f, constraint);
     take_cells(t, model, constraint, a, table);
-    summarize_remarks(x, t, model, constraint, a, table);
+    summarize_remarks(x, t, model, reach, constraint, a, table);
 }
 
-static void take_tables(struct tally *t, struct arena *a, struct summary *s) {
+static void take_tables(const struct record *r, struct tally *t, struct arena *a,
+                        struct summary *s) {
     const struct experiment *x = t->x;
     s->tables = arena_array(a, (size_t)x->model_count * ((size_t)x->constraint_count + 1) + 1,
                             sizeof *s->tables);
     for (int model = 0; model < x->model_count; model++) {
+        struct reach reach = reach_of(model_identity(r, x->models[model].id));
         for (int c = 0; c < x->constraint_count; c++)
-            take_table(t, model, c, a, &s->tables[s->table_count++]);
-        take_table(t, model, TALLY_ALL_CONSTRAINTS, a, &s->tables[s->table_count++]);
+            take_table(t, model, &reach, c, a, &s->tables[s->table_count++]);
+        take_table(t, model, &reach, TALLY_ALL_CONSTRAINTS, a, &s->tables[s->table_count++]);
     }
 }
 
@@ -303,7 +311,7 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     take_counts(&t, a, out);
     out->complete = out->done == out->planned;
     warn_about_run(r, a, out);
-    take_tables(&t, a, out);
+    take_tables(r, &t, a, out);
     contrast_all(&t, a, &out->contrasts, &out->contrast_count);
     gates_judge(&t, out->complete, a, &out->gates, &out->gate_count);
     out->does_not_show = summarize_limits(&t, a);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { REMARKS_MOST = 3 };
+enum { REMARKS_MOST = 4 };
 #define ANYWAY_ABOVE 0.05
 #define UNDERSTOOD_FROM 0.5
 
@@ -17,8 +17,9 @@ static void add_remark(struct summary_table *table, const char *text) {
     table->remarks[table->remark_count++] = text;
 }
 
-void summarize_remarks(const struct experiment *x, struct tally *t, int model, int constraint,
-                       struct arena *a, struct summary_table *table) {
+void summarize_remarks(const struct experiment *x, struct tally *t, int model,
+                       const struct reach *reach, int constraint, struct arena *a,
+                       struct summary_table *table) {
     table->remarks = arena_array(a, REMARKS_MOST, sizeof *table->remarks);
     struct tally_filter f = TALLY_EVERYTHING(ARM_ABSENT);
     f.model = model;
@@ -44,6 +45,8 @@ void summarize_remarks(const struct experiment *x, struct tally *t, int model, i
     if (table->brief.n == 0)
         add_remark(table, "No short arm: nothing shows that the model understands this when the "
                           "prompt is short.");
+    const char *out_of_sight = reach_remark(reach, t, model, constraint, a);
+    if (out_of_sight != NULL) add_remark(table, out_of_sight);
 }
 
 static const char *filler_words(enum filler_kind kind) {

@@ -2,6 +2,7 @@
 #ifndef LACUNA_EVALS_SUMMARIZE_WORDS_H
 #define LACUNA_EVALS_SUMMARIZE_WORDS_H
 
+#include "evals/reach.h"
 #include "evals/tally.h"
 
 // Remarks of one table, from its absent and short arms:
@@ -9,8 +10,10 @@
 // - "Not understood even when short", when fewer than half of the short arm's replies meet it.
 // - forbid: "No temptation: this constraint measures nothing here", when the absent arm never
 // violates.
-void summarize_remarks(const struct experiment *x, struct tally *t, int model, int constraint,
-                       struct arena *a, struct summary_table *table);
+// - "Out of the window's reach", of a model with a sliding window (evals/reach.h).
+void summarize_remarks(const struct experiment *x, struct tally *t, int model,
+                       const struct reach *reach, int constraint, struct arena *a,
+                       struct summary_table *table);
 
 // A paragraph made from the design: depths, lengths, repeats, wording, filler, decoding.
 const char *summarize_limits(const struct tally *t, struct arena *a);
