@@ -4,15 +4,25 @@
 
 #include "prompts/prompt.h"
 
+#define FRAME_SLOT SIZE_MAX // frame_mark.insert of {{filler}}
+
+// Something that goes into a message: a constraint that stands outside the filler, or the filler.
+// A marker takes its room while the messages are rendered.
+struct frame_mark {
+    size_t insert;           // into the request's inserts, or FRAME_SLOT
+    size_t message, at, end; // bytes [at, end) of that message's text give way to it
+    int rank;                // order among equal places
+    struct str lead, tail;   // its joins
+    struct str marker;
+    const struct prompt_part *part; // where it came to stand (not of the slot), and
+    size_t from;                    // where its text begins in that part
+};
+
 struct frame {
     struct prompt_part *before, *behind; // the parts on both sides of the slot
     size_t before_count, behind_count;
-    // in_system constraints stand inside one of those parts: its text from `system_from` on is
-    // `system_texts`; system_part is NULL without them.
-    struct prompt_part *system_part;
-    size_t system_from;
-    struct str *system_texts, *system_leads; // one per in_system insert, in order
-    size_t system_count;
+    struct frame_mark *marks; // in the order of the rendered text
+    size_t mark_count;
 };
 
 int frame_make(struct provider *p, const struct prompt_request *r, struct arena *a,

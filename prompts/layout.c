@@ -200,7 +200,7 @@ static int inserts_count(struct slot *l, int64_t *tokens, struct err *e) {
     for (size_t i = 0; i < l->r->insert_count; i++) {
         const struct prompt_insert *x = &l->r->inserts[i];
         uint32_t n;
-        if (x->anchor == PROMPT_IN_SYSTEM) continue; // part of the surroundings
+        if (prompt_in_message(x->anchor)) continue; // part of the surroundings
         TRY(counter_segment(l->c, filler_lead(f), x->text, filler_tail(f), &n, e));
         *tokens += n;
     }

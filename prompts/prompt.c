@@ -224,17 +224,6 @@ static size_t part_offset(const struct prompt_part *parts, const struct prompt_p
     return base;
 }
 
-static void spans_system(struct prompt *x, const struct prompt_request *r, const struct frame *f,
-                         size_t base) {
-    size_t at = base + f->system_from, k = 0;
-    for (size_t i = 0; i < r->insert_count; i++) {
-        if (r->inserts[i].anchor != PROMPT_IN_SYSTEM) continue;
-        at += f->system_leads[k].n;
-        span_add(x, r, i, at, PROMPT_DEPTH_NONE);
-        at += f->system_texts[k++].n;
-    }
-}
-
 static void spans_place(struct prompt *x, const struct prompt_request *r, const struct frame *f,
                         const struct layout *l, struct arena *a) {
     x->spans = arena_array(a, r->insert_count + 1, sizeof *x->spans);
@@ -245,12 +234,14 @@ static void spans_place(struct prompt *x, const struct prompt_request *r, const 
         if (e->kind == ELEMENT_INSERT) span_add(x, r, e->index, at, e->depth);
         at += e->text.n + e->tail.n;
     }
-    const struct prompt_part *s = f->system_part;
-    if (s == NULL) return;
-    if (s >= f->before && s < f->before + f->before_count)
-        spans_system(x, r, f, part_offset(f->before, s, 0));
-    else
-        spans_system(x, r, f, part_offset(f->behind, s, at));
+    for (size_t k = 0; k < f->mark_count; k++) {
+        const struct frame_mark *m = &f->marks[k];
+        if (m->insert == FRAME_SLOT) continue;
+        bool before = m->part >= f->before && m->part < f->before + f->before_count;
+        size_t from =
+            before ? part_offset(f->before, m->part, 0) : part_offset(f->behind, m->part, at);
+        span_add(x, r, m->insert, from + m->from, PROMPT_DEPTH_NONE);
+    }
 }
 
 static int span_compare(const void *x, const void *y) {

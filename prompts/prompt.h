@@ -1,10 +1,10 @@
 // One prompt: messages, filler and constraints put together for one model, at an exact length.
 //
 // How the filler's slot is found: the messages are rendered once with a marker that occurs nowhere
-// in them in place of {{filler}} (and another one where in_system constraints go). Where the
-// markers land in the rendered pieces, text is put in. The finished messages are then rendered
-// again, and the result must equal what was put together, byte for byte and control flag for
-// control flag. A template that does more with a text than carry it through (or trim it at its
+// in them in place of {{filler}} (and others where constraints stand in the messages themselves).
+// Where the markers land in the rendered pieces, text is put in. The finished messages are then
+// rendered again, and the result must equal what was put together, byte for byte and control flag
+// for control flag. A template that does more with a text than carry it through (or trim it at its
 // ends) is thus noticed.
 //
 // How the length becomes exact: template, messages, constraints and units are counted one by one
@@ -22,17 +22,26 @@
 
 enum prompt_anchor {
     PROMPT_AT_DEPTH,      // at the unit boundary nearest to `depth`
-    PROMPT_IN_SYSTEM,     // at the end of the first system message
     PROMPT_BEFORE_FILLER, // a paragraph of its own before the filler
     PROMPT_AFTER_FILLER,  // a paragraph of its own behind the filler
+    PROMPT_IN_SYSTEM,     // at the end of the first system message
+    PROMPT_FIRST_USER,    // a paragraph of its own at the beginning of the first user message
+    PROMPT_LAST_USER,     // a paragraph of its own at the end of the last user message
+    PROMPT_IN_PLACE,      // at byte `at` of messages[message], with no join: it was cut out there
 };
+
+// Whether constraints at this anchor stand in the messages, outside the slot.
+static inline bool prompt_in_message(enum prompt_anchor anchor) {
+    return anchor >= PROMPT_IN_SYSTEM;
+}
 
 // A constraint's text and where it goes. Equal places keep the order of the array.
 struct prompt_insert {
     const char *id;
     struct str text;
     enum prompt_anchor anchor;
-    int32_t depth; // PROMPT_AT_DEPTH only
+    int32_t depth;      // PROMPT_AT_DEPTH only
+    size_t message, at; // PROMPT_IN_PLACE only
 };
 
 struct prompt_request {

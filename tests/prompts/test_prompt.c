@@ -65,8 +65,10 @@ static void kit_files(struct kit *k, const char *text, enum filler_split split) 
 
 static void kit_insert(struct kit *k, const char *text, enum prompt_anchor anchor, int32_t depth) {
     size_t i = k->r.insert_count++;
-    k->inserts[i] =
-        (struct prompt_insert){arena_printf(k->a, "c%zu", i), str_from(text), anchor, depth};
+    k->inserts[i] = (struct prompt_insert){.id = arena_printf(k->a, "c%zu", i),
+                                           .text = str_from(text),
+                                           .anchor = anchor,
+                                           .depth = depth};
 }
 
 static struct prompt build(struct kit *k, int length) {
@@ -410,6 +412,68 @@ static void anchors_stand_outside_the_filler(void **state) {
     kit_close(&k);
 }
 
+// By role: a paragraph of its own, whatever line breaks the message has there already.
+static void roles_are_places(void **state) {
+    (void)state;
+    struct kit k;
+    kit_open(&k, &(struct fake_options){.marks_breaks = true}, "Hello.\n");
+    k.messages[2] = (struct provider_message){STR("user"), STR("{{filler}}\n\nGo on.\r\n")};
+    k.r.message_count = 3;
+    kit_prose(&k, 4);
+    kit_insert(&k, "Rule one.", PROMPT_LAST_USER, 0);
+    kit_insert(&k, "Rule two.", PROMPT_FIRST_USER, 0);
+    kit_insert(&k, "Rule three.", PROMPT_FIRST_USER, 0);
+    kit_insert(&k, "Rule four.", PROMPT_LAST_USER, 0);
+    for (int length = 100; length < 150; length += 7) {
+        struct prompt x = build(&k, length);
+        check_prompt(&k, &x);
+        assert_true(str_find(x.text, STR("user\nRule two. Rule three.\n\nHello.\n<|im_end|>"), 0) !=
+                    STR_NONE);
+        assert_true(str_find(x.text, STR("Go on.\r\n\nRule one. Rule four.<|im_end|>"), 0) !=
+                    STR_NONE);
+        for (size_t i = 0; i < 4; i++) assert_int_equal(x.spans[i].depth, PROMPT_DEPTH_NONE);
+    }
+    // One message may be the first and the last, hold the filler, or be empty otherwise.
+    k.r.message_count = 2;
+    k.messages[1].text = STR("{{filler}}");
+    struct prompt x = build(&k, 150);
+    check_prompt(&k, &x);
+    assert_true(str_find(x.text, STR("user\nRule two. Rule three.\n\n"), 0) != STR_NONE);
+    assert_true(str_find(x.text, STR("\n\nRule one. Rule four.<|im_end|>"), 0) != STR_NONE);
+    kit_close(&k);
+}
+
+// A text that was cut out of a message goes back to where it stood, before or behind the filler.
+static void in_place_is_byte_for_byte(void **state) {
+    (void)state;
+    static const char user[] = "First  RULE-A,then {{filler}}\tRULE-B\r\n (RULE-C)";
+    for (int trims = 0; trims < 2; trims++) {
+        struct kit k;
+        kit_open(&k, &(struct fake_options){.trims = trims}, user);
+        kit_prose(&k, 1);
+        struct buf cut = {0};
+        struct str left = str_from(user);
+        for (char c = 'A'; c <= 'C'; c++) {
+            const char rule[] = {'R', 'U', 'L', 'E', '-', c, '\0'};
+            size_t at = str_find(left, str_from(rule), 0);
+            buf_add_str(&cut, str_slice(left, 0, at));
+            kit_insert(&k, arena_strdup(k.a, rule), PROMPT_IN_PLACE, 0);
+            k.inserts[c - 'A'].message = 1;
+            k.inserts[c - 'A'].at = cut.n;
+            left = str_slice(left, at + 6, left.n);
+        }
+        buf_add_str(&cut, left);
+        k.messages[1].text = str_copy(k.a, buf_str(&cut));
+        buf_free(&cut);
+        struct prompt x = build(&k, 120);
+        check_prompt(&k, &x);
+        for (size_t i = 0; i < 3; i++) assert_int_equal(x.spans[i].insert, i);
+        assert_true(str_find(x.text, STR("First  RULE-A,then "), 0) != STR_NONE);
+        assert_true(str_find(x.text, STR("\tRULE-B\r\n (RULE-C)<|im_end|>"), 0) != STR_NONE);
+        kit_close(&k);
+    }
+}
+
 static void lines_stay_lines(void **state) {
     (void)state;
     struct kit k;
@@ -525,6 +589,10 @@ static void what_cannot_be_built_is_said(void **state) {
     k.messages[0].role = STR("user");
     k.inserts[0].anchor = PROMPT_IN_SYSTEM;
     ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "no system message");
+    k.messages[0].role = k.messages[1].role = STR("assistant");
+    k.inserts[0].anchor = PROMPT_LAST_USER;
+    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG,
+                 "'c0' is placed last_user, but prompt.messages have no user message");
     kit_close(&k);
     kit_open(&k, &(struct fake_options){.shouts = true}, "{{filler}}\n\nGo on.");
     kit_prose(&k, 0);
@@ -555,6 +623,8 @@ int main(void) {
         cmocka_unit_test(shorter_fillers_are_prefixes),
         cmocka_unit_test(equal_depths_keep_their_order),
         cmocka_unit_test(anchors_stand_outside_the_filler),
+        cmocka_unit_test(roles_are_places),
+        cmocka_unit_test(in_place_is_byte_for_byte),
         cmocka_unit_test(lines_stay_lines),
         cmocka_unit_test(short_arm_has_just_so_much_filler),
         cmocka_unit_test(depth_one_hundred_stands_behind_the_closing_unit),

@@ -29,7 +29,8 @@ static void kit_open(struct kit *k, const char *rule, const char *template, cons
     k->a = arena_create("kit");
     k->messages[0] = (struct provider_message){STR("system"), STR("You are a careful assistant.")};
     k->messages[1] = (struct provider_message){STR("user"), str_from(user)};
-    k->insert = (struct prompt_insert){"code", STR("The vault code is 7413."), PROMPT_AT_DEPTH, 0};
+    k->insert = (struct prompt_insert){
+        .id = "code", .text = STR("The vault code is 7413."), .anchor = PROMPT_AT_DEPTH};
     k->r = (struct prompt_request){.messages = k->messages,
                                    .message_count = 2,
                                    .closing_rng = rng_open(7, "experiment", "closing"),
