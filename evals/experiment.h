@@ -26,7 +26,10 @@ enum place_anchor {
     PLACE_IN_SYSTEM,
     PLACE_BEFORE_FILLER,
     PLACE_AFTER_FILLER,
-    PLACE_ABSENT, // of `others`: left out of the row
+    PLACE_FIRST_USER,
+    PLACE_LAST_USER,
+    PLACE_IN_PLACE, // where the user's own prompt has it (in_prompt)
+    PLACE_ABSENT,   // of `others`: left out of the row
 };
 struct place_spot {
     enum place_anchor anchor;
@@ -43,8 +46,8 @@ struct place place_at(int32_t depth);
 struct place_spot place_spot(const struct place *p, int index); // index 0 to more_count
 // One spot at a depth, which a curve over depth can show.
 bool place_is_depth(struct place p);
-// "start", "middle", "end", "25%", "12.5%", "in_system", "before_filler", "after_filler",
-// "start+end", "absent": the spelling used in keys, tables and reports.
+// "start", "middle", "end", "25%", "12.5%", "in_system", ..., "start+end", "absent": the spelling
+// used in keys, tables and reports.
 void place_text(struct place p, char out[PLACE_TEXT_SIZE]);
 bool place_equal(struct place a, struct place b);
 // Reading order: system, before the filler, by depth, behind it; below, at or above 0.
@@ -104,6 +107,9 @@ struct experiment_constraint {
     const char *id;
     enum constraint_kind kind;
     struct str text;
+    bool in_prompt;   // the text stands in messages[rule_message] already, at this byte,
+    int rule_message; // and is taken out where it is left out or placed elsewhere
+    size_t rule_at;
     struct experiment_variable *vars;
     int var_count;
     // Patterns and values as written, {{name}} not yet replaced; p == NULL: not given.

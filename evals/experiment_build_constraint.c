@@ -28,6 +28,9 @@ void build_constraints(struct load *l, const json_t *list) {
         c->id = load_word(l, o, "id");
         c->kind = (enum constraint_kind)load_index(load_word(l, o, "kind"), kinds);
         c->text = load_text(l, o, "text");
+        const struct str rule = load_text(l, o, "in_prompt");
+        c->in_prompt = rule.p != NULL;
+        if (c->in_prompt) c->text = rule;
         build_variables(l, json_object_get(o, "vars"), c);
         c->value = load_text(l, o, "value");
         c->met = load_text(l, o, "met");

@@ -148,7 +148,9 @@ static void check_messages(struct load *l) {
     struct references r = {.l = l, .filler = true};
     bool missing = x->message_count == 0;
     for (int i = 0; i < x->message_count; i++) {
-        check_references(&r, x->messages[i].text, false, AT("prompt.messages[%d].text", i));
+        // Variables of a rule are those of its constraint.
+        check_references(&r, experiment_without_rules(l, i), false,
+                         AT("prompt.messages[%d].text", i));
         check_role(l, x->messages[i].role, AT("prompt.messages[%d].role", i));
         missing |= x->messages[i].text.p == NULL;
     }
@@ -237,8 +239,9 @@ static void check_constraint(struct load *l, const struct experiment_constraint 
                              const char *path) {
     bool *used = arena_array(l->arena, (size_t)c->var_count + 1, sizeof *used);
     struct references r = {.l = l, .constraint = c, .used = used};
-    if (c->text.p != NULL && str_trim(c->text).n == 0) WRONG(AT("%s.text", path), "is empty");
-    check_references(&r, c->text, false, AT("%s.text", path));
+    const char *text_path = AT("%s.%s", path, c->in_prompt ? "in_prompt" : "text");
+    if (c->text.p != NULL && str_trim(c->text).n == 0) WRONG(text_path, "is empty");
+    check_references(&r, c->text, false, text_path);
     // A variable that only the checks use is drawn for nothing: the model never sees it.
     for (int i = 0; i < c->var_count && c->text.p != NULL; i++)
         if (!used[i])
@@ -298,7 +301,7 @@ static void check_row(struct load *l, const struct experiment_placement *p, cons
     }
     struct buf missing = {0};
     for (int i = 0; i < x->constraint_count; i++)
-        if (times[i] == 0 && x->constraints[i].id != NULL)
+        if (times[i] == 0 && x->constraints[i].id != NULL && !x->constraints[i].in_prompt)
             buf_printf(&missing, "%s'%s'", missing.n == 0 ? "" : ", ", x->constraints[i].id);
     if (missing.n > 0)
         WRONG(AT("%s.others", path),
@@ -308,16 +311,29 @@ static void check_row(struct load *l, const struct experiment_placement *p, cons
     buf_free(&missing);
 }
 
-static bool has_system_message(const struct experiment *x) {
+static bool has_message(const struct experiment *x, const char *role) {
     for (int i = 0; i < x->message_count; i++)
-        if (str_equal_c(x->messages[i].role, "system")) return true;
-    return false;
+        if (str_equal_c(x->messages[i].role, role)) return true;
+    return x->message_count == 0; // which is complained about elsewhere
 }
 
-static void check_place(struct load *l, struct place place, const char *path) {
-    // Spots stand in reading order, so the system message comes first.
-    if (place.anchor == PLACE_IN_SYSTEM && l->x->message_count > 0 && !has_system_message(l->x))
-        WRONG(path, "in_system needs a message with role: system in prompt.messages");
+static void check_place(struct load *l, int constraint, struct place place, const char *path) {
+    const struct experiment_constraint *c = &l->x->constraints[constraint];
+    for (int i = 0; i <= place.more_count; i++) {
+        const struct place_spot spot = place_spot(&place, i);
+        const struct place alone = {.anchor = spot.anchor, .depth = spot.depth};
+        char text[PLACE_TEXT_SIZE];
+        place_text(alone, text);
+        const char *role = spot.anchor == PLACE_IN_SYSTEM    ? "system"
+                           : spot.anchor == PLACE_FIRST_USER ? "user"
+                           : spot.anchor == PLACE_LAST_USER  ? "user"
+                                                             : NULL;
+        if (role != NULL && !has_message(l->x, role))
+            WRONG(path, "%s needs a message with role: %s in prompt.messages", text, role);
+        if (spot.anchor == PLACE_IN_PLACE && !c->in_prompt)
+            WRONG(path, "'%s' has a text of its own and no place in the messages (in_prompt)",
+                  c->id);
+    }
 }
 
 static void check_places(struct load *l, const struct experiment_placement *p, const char *path) {
@@ -332,10 +348,11 @@ static void check_places(struct load *l, const struct experiment_placement *p, c
                       "%s stands in the row twice", text);
                 break;
             }
-        check_place(l, p->places[i], AT("%s.anchors", path));
+        for (int k = 0; k < p->move_count; k++)
+            check_place(l, p->move[k], p->places[i], AT("%s.anchors", path));
     }
     for (int i = 0; i < p->other_count; i++)
-        check_place(l, p->others[i].place,
+        check_place(l, p->others[i].constraint, p->others[i].place,
                     AT("%s.others.%s", path, l->x->constraints[p->others[i].constraint].id));
 }
 
@@ -382,6 +399,7 @@ static void check_repeats(struct load *l) {
 void experiment_check(struct load *l) {
     check_models(l);
     check_generation(l);
+    experiment_check_rules(l);
     check_messages(l);
     check_filler(l);
     check_constraints(l);

@@ -29,7 +29,6 @@ enum field_shape {
 #define FIELD_REQUIRED 1u
 #define FIELD_OPTIONAL 2u // an object that is left out when it is not given, instead of filled in
 #define FIELD_STORED 4u   // in resolved.json only: comes from the command line
-#define FIELD_OR_FILE 8u  // required, but the field KEY_file may stand for it
 #define FIELD_DEPTH 16u   // FIELD_PLACE: depths only
 #define FIELD_ANCHOR 32u  // FIELD_PLACE: anchors only
 #define FIELD_ABSENT 64u  // FIELD_PLACE: or absent
@@ -44,10 +43,11 @@ struct field {
     unsigned flags;
     const char
         *fallback; // the default in words; of a list: words parted by spaces, "" an empty list
-    int64_t least, most;      // FIELD_INTEGER; FIELD_DECIMAL in millionths
-    int items_least;          // SHAPE_LIST
-    const char *const *words; // FIELD_WORD; NULL ends
-    const char *const *later; // words that are known and refused until they are built; NULL ends
+    int64_t least, most;        // FIELD_INTEGER; FIELD_DECIMAL in millionths
+    int items_least;            // SHAPE_LIST
+    const char *const *instead; // keys of which one may stand for a required one; NULL ends
+    const char *const *words;   // FIELD_WORD; NULL ends
+    const char *const *later;   // words that are known and refused until they are built; NULL ends
     const char *later_why;
     const struct field *fields;
     const char *help;    // one line for people: comment in `lacuna new`, description in the schema

@@ -6,6 +6,8 @@
 static const char *const variable_words[] = {"digits", "letters", "choice", NULL};
 static const char *const constraint_words[] = {"state", "format", "forbid", NULL};
 
+static const char *const text_instead[] = {"text_file", "in_prompt", NULL};
+
 static const struct field variable_fields[] = {
     {.key = "kind",
      .type = FIELD_WORD,
@@ -62,12 +64,16 @@ const struct field constraint_fields[] = {
      .help = "state (the reply says it), format (has a shape), forbid (does not do it)"},
     {.key = "text",
      .type = FIELD_TEXT,
-     .flags = FIELD_REQUIRED | FIELD_OR_FILE,
+     .flags = FIELD_REQUIRED,
+     .instead = text_instead,
      .example = "\"The order number is {{code}}.\"",
      .help = "what stands in the prompt"},
     {.key = "text_file",
      .type = FIELD_TEXT_FILE,
      .help = "instead of text: a file, taken byte for byte"},
+    {.key = "in_prompt",
+     .type = FIELD_TEXT,
+     .help = "instead of text: a rule that stands in prompt.messages already, exactly once"},
     {.key = "vars",
      .type = FIELD_OBJECT,
      .shape = SHAPE_MAP,

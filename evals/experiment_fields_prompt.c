@@ -7,6 +7,8 @@ static const char *const filler_words[] = {"prose", "noise", "files", "pairs", N
 static const char *const filler_later[] = {"chat", NULL};
 static const char *const unit_words[] = {"sentence", "paragraph", "document", NULL};
 
+static const char *const text_instead[] = {"text_file", NULL};
+
 static const struct field message_fields[] = {
     {.key = "role",
      .type = FIELD_NAME,
@@ -15,7 +17,8 @@ static const struct field message_fields[] = {
      .help = "system, user or assistant"},
     {.key = "text",
      .type = FIELD_TEXT,
-     .flags = FIELD_REQUIRED | FIELD_OR_FILE,
+     .flags = FIELD_REQUIRED,
+     .instead = text_instead,
      .example = "\"{{filler}}\\n\\nWrite a short reply to the customer. State the order number "
                 "given in the text.\"",
      .help = "{{filler}} once over all messages; {{column}} for a column of the cases"},

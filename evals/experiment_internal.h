@@ -26,6 +26,10 @@ void experiment_build(struct load *l, const json_t *resolved);
 // What the table cannot say: how the fields fit together.
 void experiment_check(struct load *l);
 void experiment_check_analysis(struct load *l); // primary and gates
+// Finds the rules that constraints take over from the messages (in_prompt).
+void experiment_check_rules(struct load *l);
+// The text of a message without them.
+struct str experiment_without_rules(struct load *l, int message);
 // "length=8000,depth=middle" into the list that resolved.json holds, in a fixed order.
 int experiment_only(const struct load *l, const char *text, struct str **items, int *count,
                     struct err *e);

@@ -14,6 +14,9 @@ static const struct {
     {"in_system", {PLACE_IN_SYSTEM, DEPTH_NONE}},
     {"before_filler", {PLACE_BEFORE_FILLER, DEPTH_NONE}},
     {"after_filler", {PLACE_AFTER_FILLER, DEPTH_NONE}},
+    {"first_user", {PLACE_FIRST_USER, DEPTH_NONE}},
+    {"last_user", {PLACE_LAST_USER, DEPTH_NONE}},
+    {"in_place", {PLACE_IN_PLACE, DEPTH_NONE}},
     {"absent", {PLACE_ABSENT, DEPTH_NONE}},
 };
 enum { NAMED = sizeof named / sizeof *named };
@@ -32,15 +35,19 @@ bool place_is_depth(struct place p) {
 
 // ---- order ----
 
+// The order of the prompt; what is left where the user has it comes first.
 static int64_t spot_rank(struct place_spot s) {
     switch (s.anchor) {
-    case PLACE_IN_SYSTEM: return -2;
+    case PLACE_IN_PLACE: return -4;
+    case PLACE_IN_SYSTEM: return -3;
+    case PLACE_FIRST_USER: return -2;
     case PLACE_BEFORE_FILLER: return -1;
     case PLACE_AT_DEPTH: return s.depth;
     case PLACE_AFTER_FILLER: return DEPTH_MOST + 1;
+    case PLACE_LAST_USER: return DEPTH_MOST + 2;
     case PLACE_ABSENT: break;
     }
-    return DEPTH_MOST + 2;
+    return DEPTH_MOST + 3;
 }
 
 static int spot_compare(struct place_spot a, struct place_spot b) {

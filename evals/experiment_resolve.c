@@ -129,8 +129,9 @@ static bool place_only_depths(const struct place *p) {
 
 static json_t *place_value(struct resolve *r, const struct field *f, const struct node *n,
                            const char *path) {
-    static const char *const words[] = {"start",     "middle",        "end",
-                                        "in_system", "before_filler", "after_filler"};
+    static const char *const words[] = {"start",         "middle",       "end",
+                                        "in_system",     "first_user",   "last_user",
+                                        "before_filler", "after_filler", "in_place"};
     const bool depths = (f->flags & FIELD_ANCHOR) == 0, anchors = (f->flags & FIELD_DEPTH) == 0;
     const bool absent = (f->flags & FIELD_ABSENT) != 0;
     struct place place;
@@ -143,7 +144,7 @@ static json_t *place_value(struct resolve *r, const struct field *f, const struc
         return NULL;
     }
     const char *near = str_nearest(str_to_c(r->arena, n->text), words + (depths ? 0 : 3),
-                                   (depths ? 3 : 0) + (anchors ? 3 : 0));
+                                   (depths ? 3 : 0) + (anchors ? 6 : 0));
     int64_t half;
     if (scalar_decimal(n->text, 6, &half) == 0 && half > 0 && half <= 1000000) {
         diagnose(r->d, n->mark, path,
@@ -153,7 +154,8 @@ static json_t *place_value(struct resolve *r, const struct field *f, const struc
     diagnose(
         r->d, n->mark, path, "expected %s%s%s%s, found %s%s%s%s%s",
         depths ? "start, middle, end or a share of the filler such as 25%" : "",
-        depths && anchors ? ", or " : "", anchors ? "in_system, before_filler or after_filler" : "",
+        depths && anchors ? ", or " : "",
+        anchors ? "in_system, first_user, last_user, before_filler, after_filler or in_place" : "",
         absent ? ", or absent" : "", shown(r, n),
         str_find(n->text, STR("+"), 0) == STR_NONE
             ? ""
@@ -458,18 +460,16 @@ static void unknown_key(struct resolve *r, const struct field *fields,
 }
 
 // Reads the file that stands for the text of the field before.
-static void text_from_file(struct resolve *r, const struct field *f, const struct node *map,
-                           const struct node *n, const char *path, json_t *object) {
+static void text_from_file(struct resolve *r, const struct field *f, const struct node *n,
+                           const char *path, json_t *object) {
     const struct field *text = f - 1;
     const struct field as_path = {.key = f->key, .type = FIELD_PATH};
     json_t *name = resolve_one(r, &as_path, n, path);
     if (name == NULL) return;
     struct str bytes;
     struct err e = {0};
-    if (node_get(map, text->key) != NULL)
-        diagnose(r->d, n->mark, path, "%s is given too; one of them must go", text->key);
-    else if (file_read(path_resolve(r->arena, r->folder, json_string_value(name)),
-                       TEXT_FILE_BYTES_MOST, r->arena, &bytes, &e) != 0)
+    if (file_read(path_resolve(r->arena, r->folder, json_string_value(name)), TEXT_FILE_BYTES_MOST,
+                  r->arena, &bytes, &e) != 0)
         diagnose(r->d, n->mark, path, "%s", e.text);
     else if (memchr(bytes.p, '\0', bytes.n) != NULL)
         diagnose(r->d, n->mark, path, "'%s' holds a NUL byte", json_string_value(name));
@@ -497,21 +497,39 @@ static void put_value(json_t *object, const struct field *f, json_t *value) {
     json_decref(value);
 }
 
+// Whether one of the keys that may stand for f is there; more than one of them all is an error.
+static bool stands_instead(struct resolve *r, const struct field *f, const struct node *map,
+                           const char *path) {
+    const char *first = node_get(map, f->key) != NULL ? f->key : NULL;
+    bool any = false;
+    for (int i = 0; f->instead != NULL && f->instead[i] != NULL; i++) {
+        const struct node *n = node_get(map, f->instead[i]);
+        if (n == NULL) continue;
+        any = true;
+        if (first != NULL)
+            diagnose(r->d, n->mark, below(r, path, f->instead[i]),
+                     "%s is given too; one of them must go", first);
+        else
+            first = f->instead[i];
+    }
+    return any;
+}
+
 static void resolve_entry(struct resolve *r, const struct field *fields, const struct field *f,
                           const struct node *map, const char *path, json_t *object) {
     const struct node *n = node_get(map, f->key);
     const char *where = below(r, path, f->key);
+    const bool instead = stands_instead(r, f, map, path);
     if (n != NULL && (f->flags & FIELD_STORED) && !r->stored) n = NULL;
     if (n != NULL && f->type == FIELD_LATER) {
         diagnose(r->d, n->mark, where, "%s: not available yet", f->help);
     } else if (n != NULL && f->type == FIELD_TEXT_FILE) {
-        text_from_file(r, f, map, n, where, object);
+        text_from_file(r, f, n, where, object);
     } else if (n != NULL) {
         json_t *value = resolve_field(r, f, n, where);
         if (value != NULL) put_value(object, f, value);
     } else if (f->flags & FIELD_REQUIRED) {
-        if ((f->flags & FIELD_OR_FILE) && node_get(map, (f + 1)->key) != NULL) return;
-        if (is_mistyped(r, fields, map, f->key)) return;
+        if (instead || is_mistyped(r, fields, map, f->key)) return;
         diagnose(r->d, map->mark, where, "is missing: expected %s (%s)",
                  f->shape == SHAPE_LIST ? "a list" : type_name(f), f->help);
     } else {

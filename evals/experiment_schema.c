@@ -9,7 +9,7 @@
 #define NAME_PATTERN "^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 #define SHARE_PATTERN "^(100(\\.0{1,4})?|[0-9]{1,2}(\\.[0-9]{1,4})?)%$"
 #define PERCENT_PATTERN "(100(\\.0{1,3})?|[0-9]{1,2}(\\.[0-9]{1,3})?)%"
-#define ANCHOR_PATTERN "in_system|before_filler|after_filler"
+#define ANCHOR_PATTERN "in_system|first_user|last_user|before_filler|after_filler|in_place"
 #define DEPTH_PATTERN "start|middle|end|" PERCENT_PATTERN
 #define PLACE_PATTERN "(" DEPTH_PATTERN "|" ANCHOR_PATTERN ")"
 #define PLACES_PATTERN PLACE_PATTERN "(\\+" PLACE_PATTERN ")*"
@@ -125,15 +125,18 @@ static json_t *field_schema(const struct field *f) {
     return o;
 }
 
-// Exactly one of a text and the file that stands for it.
-static json_t *text_or_file(const struct field *text) {
+static void add_choice(json_t *choices, const char *key) {
+    json_t *choice = json_object(), *keys = json_array();
+    json_array_append_new(keys, json_text_c(key));
+    json_put(choice, "required", keys);
+    json_array_append_new(choices, choice);
+}
+
+// Exactly one of a key and those that may stand for it.
+static json_t *either_schema(const struct field *f) {
     json_t *choices = json_array();
-    for (const struct field *f = text; f <= text + 1; f++) {
-        json_t *choice = json_object(), *keys = json_array();
-        json_array_append_new(keys, json_text_c(f->key));
-        json_put(choice, "required", keys);
-        json_array_append_new(choices, choice);
-    }
+    add_choice(choices, f->key);
+    for (int i = 0; f->instead[i] != NULL; i++) add_choice(choices, f->instead[i]);
     return choices;
 }
 
@@ -143,8 +146,8 @@ static json_t *object_schema(const struct field *fields) {
     for (const struct field *f = fields; f->key != NULL; f++) {
         if (f->type == FIELD_LATER || (f->flags & FIELD_STORED)) continue;
         json_put(properties, f->key, field_schema(f));
-        if (f->flags & FIELD_OR_FILE)
-            either = text_or_file(f);
+        if (f->instead != NULL)
+            either = either_schema(f);
         else if (f->flags & FIELD_REQUIRED)
             json_array_append_new(required, json_text_c(f->key));
     }

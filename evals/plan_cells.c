@@ -44,6 +44,9 @@ static enum prompt_anchor anchor_of(enum place_anchor anchor) {
     case PLACE_IN_SYSTEM: return PROMPT_IN_SYSTEM;
     case PLACE_BEFORE_FILLER: return PROMPT_BEFORE_FILLER;
     case PLACE_AFTER_FILLER: return PROMPT_AFTER_FILLER;
+    case PLACE_FIRST_USER: return PROMPT_FIRST_USER;
+    case PLACE_LAST_USER: return PROMPT_LAST_USER;
+    case PLACE_IN_PLACE: return PROMPT_IN_PLACE;
     default: return PROMPT_AT_DEPTH;
     }
 }
@@ -61,7 +64,16 @@ static void insert_add(const struct experiment *x, const struct repeat_draw *d, 
     }
 }
 
-// File order, but a moved block stays together where its first constraint stands.
+static bool names_constraint(const struct experiment_placement *p, int constraint) {
+    for (int i = 0; i < p->move_count; i++)
+        if (p->move[i] == constraint) return true;
+    for (int i = 0; i < p->other_count; i++)
+        if (p->others[i].constraint == constraint) return true;
+    return false;
+}
+
+// File order, but a moved block stays together where its first constraint stands. A rule of the
+// user's own prompt that the row does not name stays where it is.
 static void placed_inserts(const struct experiment *x, const struct cell *c,
                            const struct repeat_draw *d, struct prompt_insert *inserts,
                            int *constraints, size_t *count) {
@@ -72,6 +84,9 @@ static void placed_inserts(const struct experiment *x, const struct cell *c,
         for (int k = 0; k < p->other_count; k++)
             if (p->others[k].constraint == i)
                 insert_add(x, d, i, p->others[k].place, inserts, constraints, count);
+        if (x->constraints[i].in_prompt && !names_constraint(p, i))
+            insert_add(x, d, i, (struct place){.anchor = PLACE_IN_PLACE}, inserts, constraints,
+                       count);
     }
 }
 

@@ -104,24 +104,6 @@ static int constraint_draw(const struct experiment *x, const struct case_table *
                              &d->texts[index], e);
 }
 
-static int messages_draw(const struct experiment *x, const struct case_table *cases,
-                         const struct case_row *row, struct arena *a, struct repeat_draw *d,
-                         struct err *e) {
-    struct variable *vars = arena_array(a, (size_t)cases->column_count + 1, sizeof *vars);
-    int count = 0;
-    vars[count++] = (struct variable){"filler", STR(PROMPT_SLOT)};
-    for (int i = 0; i < cases->column_count; i++)
-        vars[count++] = (struct variable){cases->columns[i], row->values[i]};
-    d->messages = arena_array(a, (size_t)x->message_count + 1, sizeof *d->messages);
-    for (int i = 0; i < x->message_count; i++) {
-        char where[64];
-        snprintf(where, sizeof where, "prompt.messages[%d].text", i);
-        d->messages[i].role = x->messages[i].role;
-        TRY(variables_replace(x->messages[i].text, vars, count, where, a, &d->messages[i].text, e));
-    }
-    return 0;
-}
-
 int repeat_draw(const struct experiment *x, const struct case_table *cases, int index,
                 struct arena *plan_arena, struct arena *a, struct repeat_draw *out, struct err *e) {
     const struct case_row *row = cases->row_count > 0 ? &cases->rows[index] : NULL;

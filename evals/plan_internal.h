@@ -6,6 +6,11 @@
 #include "evals/plan.h"
 #include "prompts/prompt.h"
 
+// Where a rule that the user's own prompt holds stands in a drawn message: bytes [from, to).
+struct rule_place {
+    size_t message, from, to;
+};
+
 // Everything that is drawn for one repeat, the same for all its trials. In the repeat's arena, but
 // what a trial's line needs is in the plan's.
 struct repeat_draw {
@@ -18,6 +23,7 @@ struct repeat_draw {
     int *known_count;
     struct str *texts;                 // [constraint]: variables filled in
     struct provider_message *messages; // likewise; {{filler}} still stands in one
+    struct rule_place *rules;          // [constraint]: of those in_prompt
 };
 
 // `cases` has no rows when the experiment names none.
@@ -42,6 +48,21 @@ int cells_each(const struct experiment *x,
 // has room for PLACE_SPOTS_MOST of every constraint; *constraints maps an insert to its constraint.
 void cell_inserts(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
                   struct prompt_insert *inserts, int *constraints, size_t *count);
+// Fills the messages of a repeat in.
+int messages_draw(const struct experiment *x, const struct case_table *cases,
+                  const struct case_row *row, struct arena *a, struct repeat_draw *d,
+                  struct err *e);
+// The repeat's messages as a cell has them: rules in_prompt that are left out or placed elsewhere
+// are taken out; inserts in place learn where that is.
+//
+// A rule on lines of its own goes with these lines (of the empty lines before and behind it, the
+// greater number stays). From within a line it goes with the shorter of the spaces on its two
+// sides; a line break counts for more than any space. At the beginning or end of a message the
+// white space on the inner side goes. All else stays byte for byte.
+const struct provider_message *cell_messages(const struct experiment *x,
+                                             const struct repeat_draw *d,
+                                             struct prompt_insert *inserts, const int *constraints,
+                                             size_t count, struct arena *a);
 // --only. `sample` -1: does any sample of this prompt belong?
 bool cell_selected(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
                    int sample);

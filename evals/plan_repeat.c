@@ -110,6 +110,9 @@ static const char *spot_text(const struct prompt_insert *insert, struct arena *a
     case PROMPT_IN_SYSTEM: return "in_system";
     case PROMPT_BEFORE_FILLER: return "before_filler";
     case PROMPT_AFTER_FILLER: return "after_filler";
+    case PROMPT_FIRST_USER: return "first_user";
+    case PROMPT_LAST_USER: return "last_user";
+    case PROMPT_IN_PLACE: return "in_place";
     case PROMPT_AT_DEPTH: break;
     }
     char text[PLACE_TEXT_SIZE];
@@ -242,7 +245,6 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
         w->units[c->model] =
             units_open(prompt_builder_counter(p->builders[c->model]), w->filler, p->repeat);
     struct prompt_request r = {
-        .messages = w->d.messages,
         .message_count = (size_t)x->message_count,
         .units = w->units[c->model],
         .closing = p->closing,
@@ -255,6 +257,7 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
         .tolerance_ppm = x->length_tolerance_ppm,
     };
     cell_inserts(x, c, &w->d, w->inserts, w->constraints, &r.insert_count);
+    r.messages = cell_messages(x, &w->d, w->inserts, w->constraints, r.insert_count, p->repeat);
     struct prompt prompt;
     if (prompt_build(p->builders[c->model], &r, p->repeat, &prompt, e) != 0)
         return err_prefix(e, "%s", cell_words(x, c, &w->d, p->repeat));

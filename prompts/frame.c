@@ -53,8 +53,9 @@ static int insert_mark(const struct prompt_request *r, size_t insert, struct fra
         out->at = first ? 0 : r->messages[out->message].text.n;
         out->rank = first ? 0 : 3;
     }
-    assert(out->at <= r->messages[out->message].text.n);
     out->end = out->at;
+    if (x->anchor == PROMPT_IN_PLACE) out->end += x->text.n;
+    assert(out->end <= r->messages[out->message].text.n);
     return 0;
 }
 

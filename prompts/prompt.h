@@ -27,7 +27,7 @@ enum prompt_anchor {
     PROMPT_IN_SYSTEM,     // at the end of the first system message
     PROMPT_FIRST_USER,    // a paragraph of its own at the beginning of the first user message
     PROMPT_LAST_USER,     // a paragraph of its own at the end of the last user message
-    PROMPT_IN_PLACE,      // at byte `at` of messages[message], with no join: it was cut out there
+    PROMPT_IN_PLACE,      // where messages[message] holds it already, at byte `at`
 };
 
 // Whether constraints at this anchor stand in the messages, outside the slot.
