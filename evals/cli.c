@@ -19,8 +19,8 @@ static int run_later(int argc, char **argv) {
     if (cli_parse(argc, argv, NULL, 0, ignored, 0, 64, &count, &helped, &e) == 0 && helped)
         return EXIT_DONE;
     fprintf(stderr,
-            "lacuna: %s: not available in this version: runs cannot be compared or merged yet. "
-            "`lacuna score` and `lacuna report` read one run.\n",
+            "lacuna: %s: not available in this version: runs cannot be merged yet. `lacuna "
+            "compare` reads two of them.\n",
             argv[0]);
     return EXIT_USAGE;
 }
@@ -59,8 +59,15 @@ const struct cli_verb cli_verbs[] = {
      "Prints the address. Beside the four reports there is a page of facts that no report reads:\n"
      "build, machine, sessions and timings.",
      cli_view},
-    {"compare", "BASELINE RUN", "paired comparison and gates (not available yet)", NULL, run_later},
-    {"baseline", "RUN", "a small file to commit (not available yet)", NULL, run_later},
+    {"compare", "BASELINE RUN", "did it become worse? two runs, trial by trial",
+     "BASELINE is a run's folder or a file of `lacuna baseline`. Lists what differs besides the\n"
+     "replies (each field needs --allow), which replies are identical, and paired tests with one\n"
+     "of four answers: regressed (exit code 100), improved, no difference shown, underpowered (3).",
+     cli_compare},
+    {"baseline", "RUN", "a small file of a run, to commit and compare with",
+     "The identity, and of each trial its key, verdicts and hashes of prompt and reply. A run\n"
+     "that is partial or not finished is refused. Equal runs give equal bytes.",
+     cli_baseline},
     {"merge", "RUN...", "one record out of shards (not available yet)", NULL, run_later},
     {"verify", "RUN", "is the record whole and true?",
      "Checks the chain from the identity to the last line, that every planned trial has exactly\n"

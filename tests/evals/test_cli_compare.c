@@ -1,0 +1,158 @@
+// compare and baseline as a user types them: a run, its baseline, a worse run.
+#include "tests/support/fast_folder.h"
+#include "tests/support/sample_run.h"
+#include "tests/support/support.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define ANSWER                                                                                     \
+    "{\"reply\": \"The order number is {{0}}, the day {{1}}.\", \"copy_after\": "                  \
+    "[\"The order number is \", \"The pickup day is \"]}"
+#define LOST                                                                                       \
+    "{\"key\": \"@middle/\", \"reply\": \"The day is {{0}}. <b>\", \"copy_after\": "               \
+    "[\"The pickup day is \"]}, " ANSWER
+
+static struct str out, said; // of the last program
+
+static int lacuna(const char *arguments) {
+    struct err e = {0};
+    const char *command = arena_printf(test_arena, "cd %s && %s/lacuna %s > out 2> said",
+                                       fast_folder(), LACUNA_BINARY_DIR, arguments);
+    int status = system(command);
+    assert_true(WIFEXITED(status));
+    ASSERT_OK(file_read(path_join(test_arena, fast_folder(), "out"), 1 << 24, test_arena, &out, &e),
+              e);
+    ASSERT_OK(
+        file_read(path_join(test_arena, fast_folder(), "said"), 1 << 24, test_arena, &said, &e), e);
+    return WEXITSTATUS(status);
+}
+
+static void expect(int code, const char *arguments) {
+    int got = lacuna(arguments);
+    if (got != code)
+        fail_msg("%s: exit code %d, not %d\n%s%s", arguments, got, code, out.p, said.p);
+}
+
+static void assert_holds(struct str text, const char *what) {
+    if (str_find(text, str_from(what), 0) == STR_NONE) fail_msg("no '%s' in:\n%s", what, text.p);
+}
+
+// The same experiment with other rules: another "model" behind the same name.
+static void runs(const char *folder, const char *rules) {
+    sample_experiment(test_arena, fast_folder(), "x", 12, "\"in_flight\": 4", rules);
+    expect(0, arena_printf(test_arena, "run x.yaml -o %s", folder));
+}
+
+static int setup(void **state) {
+    test_arena_open(state);
+    runs("worse", LOST);
+    runs("good", ANSWER);
+    expect(0, "baseline good -o base.jsonl");
+    return 0;
+}
+
+static int teardown(void **state) {
+    return test_arena_close(state);
+}
+
+static void an_equal_run(void **state) {
+    (void)state;
+    runs("again", ANSWER);
+    static const char *const baselines[] = {"base.jsonl", "good"};
+    for (int i = 0; i < 2; i++) {
+        expect(0, arena_printf(test_arena, "compare %s again", baselines[i]));
+        assert_holds(out, "identity: nothing differs");
+        assert_holds(out, "replies: 108 of 108 identical");
+        expect(0, arena_printf(test_arena, "compare %s again --json", baselines[i]));
+        json_t *o;
+        struct err e = {0};
+        ASSERT_OK(json_parse(out, "output", &o, &e), e);
+        assert_int_equal(json_integer_value(json_object_get(o, "changed_replies")), 0);
+        assert_int_equal(json_integer_value(json_object_get(o, "replies_compared")), 108);
+        json_decref(o);
+    }
+    expect(0, "baseline again");
+    struct str file;
+    struct err e = {0};
+    const char *path = path_join(test_arena, fast_folder(), "base.jsonl");
+    ASSERT_OK(file_read(path, 1 << 24, test_arena, &file, &e), e);
+    assert_true(str_equal(file, out)); // equal runs, equal bytes
+}
+
+static void a_worse_run(void **state) {
+    (void)state;
+    expect(3, "compare base.jsonl worse");
+    assert_holds(out, "model (model m): sha256 ");
+    assert_holds(out, "not compared: the two runs differ in model");
+    assert_holds(out, "  lacuna compare base.jsonl worse --allow model\n");
+    expect(100, "compare base.jsonl worse --allow model");
+    assert_holds(out, "overall, m, all, all lengths: regressed:");
+    assert_holds(out, "flips: 24 lost, 0 won");
+    assert_holds(out, "a baseline file keeps hashes");
+    expect(100, "compare good worse --allow model");
+    assert_holds(out, "changed from token ");
+    assert_holds(out, "      was: \"The order number is ");
+    assert_holds(out, "      now: \"The day is ");
+    expect(0, "compare worse good --allow=model");
+    assert_holds(out, "improved");
+}
+
+static void another_plan(void **state) {
+    (void)state;
+    expect(0, "run x.yaml -o part --only length=128");
+    expect(1, "baseline part");
+    assert_holds(said, "is partial");
+    expect(3, "compare good part");
+    assert_holds(out, "the plans differ");
+    assert_holds(out, "  lacuna compare good part --common\n");
+    expect(0, "compare good part --common");
+    assert_holds(out, "The run is partial");
+}
+
+static void another_prompt(void **state) {
+    (void)state;
+    struct str text;
+    struct err e = {0};
+    const char *path = path_join(test_arena, fast_folder(), "x.yaml");
+    ASSERT_OK(file_read(path, 1 << 20, test_arena, &text, &e), e);
+    size_t at = str_find(text, STR("State the order"), 0);
+    assert_true(at != STR_NONE);
+    test_write(path_join(test_arena, fast_folder(), "y.yaml"),
+               str_from(arena_printf(test_arena, STR_FMT "Tell the order%s",
+                                     STR_ARG(str_slice(text, 0, at)), text.p + at + 15)));
+    expect(0, "run y.yaml -o reworded");
+    expect(3, "compare good reworded");
+    assert_holds(out, "prompts: other texts -> 108 of 108 trials");
+    assert_holds(out, "  lacuna compare good reworded --allow prompts\n");
+    assert_int_not_equal(lacuna("compare good reworded --allow prompts"), 1);
+    assert_holds(out, "(108 prompts differ)");
+}
+
+static void wrong_words(void **state) {
+    (void)state;
+    expect(3, "compare nothing.jsonl worse");
+    assert_holds(said, "there is no such baseline");
+    expect(2, "compare good worse --allow models");
+    assert_holds(said, "did you mean 'model'?");
+    expect(2, "compare good worse --detect 0");
+    expect(2, "compare good");
+    expect(1, "compare x.yaml worse");
+    assert_holds(said, "x.yaml");
+    expect(1, "compare good base.jsonl");
+    expect(1, "baseline x.yaml");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_equal_run), cmocka_unit_test(a_worse_run),
+        cmocka_unit_test(another_plan), cmocka_unit_test(another_prompt),
+        cmocka_unit_test(wrong_words),
+    };
+    return cmocka_run_group_tests_name("cli_compare", tests, setup, teardown);
+}
