@@ -3,6 +3,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/provider_fixture_rules.h"
+#include "engine/provider_words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ struct fixture {
     struct provider base;
     struct arena *arena;
     struct fixture_rules rules;
-    struct fixture_words *words;
+    struct words *words;
     struct flight *flights; // in the order they were submitted
     int flight_count;
     struct rng order;
@@ -44,22 +45,14 @@ static int fixture_render(struct provider *p, const struct provider_message *mes
                           struct err *e) {
     (void)p;
     (void)e;
-    *pieces = arena_array(a, 3 * count + 1, sizeof **pieces);
-    *piece_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        const char *head = arena_printf(a, "<|im_start|>" STR_FMT "\n", STR_ARG(messages[i].role));
-        (*pieces)[(*piece_count)++] = (struct provider_piece){str_from(head), true};
-        (*pieces)[(*piece_count)++] = (struct provider_piece){messages[i].text, false};
-        (*pieces)[(*piece_count)++] = (struct provider_piece){STR("<|im_end|>\n"), true};
-    }
-    (*pieces)[(*piece_count)++] = (struct provider_piece){STR("<|im_start|>assistant\n"), true};
+    words_render(messages, count, a, pieces, piece_count);
     return 0;
 }
 
 static int fixture_tokenize(struct provider *p, const struct provider_piece *pieces, size_t count,
                             struct arena *a, struct provider_ids *out, struct err *e) {
     struct fixture *f = fixture_of(p);
-    if (f->rules.exact_ids) return fixture_words_tokenize(f->words, pieces, count, a, out, e);
+    if (f->rules.exact_ids) return words_tokenize(f->words, pieces, count, a, out, e);
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) bytes += pieces[i].text.n;
     *out = (struct provider_ids){NULL, (bytes + 3) / 4};
@@ -67,20 +60,7 @@ static int fixture_tokenize(struct provider *p, const struct provider_piece *pie
 }
 
 static struct str fixture_id_bytes(struct provider *p, int32_t id) {
-    return fixture_words_bytes(fixture_of(p)->words, id);
-}
-
-static struct str join_pieces(const struct provider_request *r, struct arena *a) {
-    size_t n = 0;
-    for (size_t i = 0; i < r->piece_count; i++) n += r->pieces[i].text.n;
-    char *p = arena_alloc(a, n + 1);
-    n = 0;
-    for (size_t i = 0; i < r->piece_count; i++) {
-        struct str text = r->pieces[i].text;
-        if (text.n > 0) memcpy(p + n, text.p, text.n);
-        n += text.n;
-    }
-    return (struct str){p, n};
+    return words_bytes(fixture_of(p)->words, id);
 }
 
 static int fixture_submit(struct provider *p, const struct provider_request *request,
@@ -94,14 +74,10 @@ static int fixture_submit(struct provider *p, const struct provider_request *req
     struct arena *a = arena_create("request");
     *flight = (struct flight){.arena = a,
                               .ticket = request->ticket,
-                              .prompt = join_pieces(request, a),
-                              .generation = *request->generation,
+                              .prompt = words_prompt(request, a),
+                              .generation = words_generation(request->generation, a),
                               .sampling = request->sampling,
                               .began_ns = clock_ns()};
-    struct str *stop = arena_array(a, (size_t)request->generation->stop_count, sizeof *stop);
-    for (int i = 0; i < request->generation->stop_count; i++)
-        stop[i] = str_copy(a, request->generation->stop[i]);
-    flight->generation.stop = stop;
     flight->rule = fixture_rules_find(&f->rules, request->key, flight->prompt);
     *accepted = true;
     return 0;
@@ -134,45 +110,13 @@ static int choose_flight(struct fixture *f) {
     return f->rules.shuffled ? ready[rng_below(&f->order, (uint64_t)count)] : ready[0];
 }
 
-static void cut_at_stop_string(const struct provider_generation *g, struct provider_completion *c) {
-    for (int i = 0; i < g->stop_count; i++) {
-        size_t at = g->stop[i].n == 0 ? STR_NONE : str_find(c->text, g->stop[i], 0);
-        if (at == STR_NONE) continue;
-        c->text.n = at;
-        c->finish = FINISH_STOP_STRING;
-    }
-}
-
 static int answer(struct fixture *f, const struct flight *flight, struct arena *a,
                   struct provider_completion *out, struct err *e) {
     const struct fixture_rule *rule = flight->rule;
-    out->ok = true;
-    out->finish = rule == NULL ? FINISH_STOP : rule->finish;
-    out->text =
+    struct str text =
         rule == NULL ? STR("") : fixture_rule_reply(rule, flight->prompt, &flight->sampling, a);
-    cut_at_stop_string(&flight->generation, out);
-    struct provider_piece piece = {out->text, false};
-    struct provider_ids ids;
-    TRY(fixture_words_tokenize(f->words, &piece, 1, a, &ids, e));
-    if (ids.count > (size_t)flight->generation.max_tokens) {
-        ids.count = (size_t)flight->generation.max_tokens;
-        out->text.n = 0;
-        for (size_t i = 0; i < ids.count; i++)
-            out->text.n += fixture_words_bytes(f->words, ids.ids[i]).n;
-        out->finish = FINISH_LENGTH;
-    }
-    if (f->rules.exact_ids && ids.ids == NULL) ids.ids = arena_alloc(a, sizeof *ids.ids);
-    if (f->rules.exact_ids) out->ids = ids;
-    out->tokens = (int)ids.count;
-    out->stop_id = out->finish == FINISH_STOP && f->rules.exact_ids ? FIXTURE_ID_END : -1;
-    return 0;
-}
-
-static void refuse(struct provider_completion *out, const char *code, const char *text) {
-    out->ok = false;
-    out->finish = FINISH_ERROR;
-    out->reason_code = code;
-    out->reason_text = text;
+    return words_complete(f->words, &flight->generation, text,
+                          rule == NULL ? FINISH_STOP : rule->finish, f->rules.exact_ids, a, out, e);
 }
 
 static int fixture_next(struct provider *p, struct arena *a, struct provider_completion *out,
@@ -189,9 +133,9 @@ static int fixture_next(struct provider *p, struct arena *a, struct provider_com
     *out = (struct provider_completion){.ticket = flight->ticket, .stop_id = -1};
     int result = 0;
     if (hangs)
-        refuse(out, "hang", arena_printf(a, "no reply within %d ms", rule->hang_ms));
+        words_refuse(out, "hang", arena_printf(a, "no reply within %d ms", rule->hang_ms));
     else if (rule != NULL && rule->error != NULL)
-        refuse(out, "fixture", arena_strdup(a, rule->error));
+        words_refuse(out, "fixture", arena_strdup(a, rule->error));
     else
         result = answer(f, flight, a, out, e);
     out->wall_ms = CLOCK_MS(clock_ns() - flight->began_ns);
@@ -218,7 +162,7 @@ static void fixture_close(struct provider *p) {
     free(f->flights);
     for (int i = 0; i < 2; i++)
         if (f->cancel_pipe[i] >= 0) close(f->cancel_pipe[i]);
-    fixture_words_close(f->words);
+    words_close(f->words);
     json_decref(p->what.identity);
     json_decref(p->what.manifest);
     arena_destroy(f->arena);
@@ -240,21 +184,7 @@ static const struct provider_ops FIXTURE_OPS = {
 
 static void describe(struct fixture *f, const struct provider_options *o) {
     struct provider *p = &f->base;
-    char hex[HASH_HEX_SIZE];
-    json_t *identity = json_object();
-    json_put(identity, "id", json_text_c(o->id));
-    json_put(identity, "sha256", json_text_c(f->rules.sha256));
-    hash_bytes("words-1", 7, hex);
-    json_put(identity, "tokenizer_sha256", json_text_c(hex));
-    hash_bytes("chatml", 6, hex);
-    json_put(identity, "template_sha256", json_text_c(hex));
-    json_put(identity, "architecture", json_text_c("fixture"));
-    json_put(identity, "name", json_text_c("scripted fixture"));
-    json_put(identity, "tensor_types", json_object());
-    json_t *manifest = json_object();
-    json_put(manifest, "id", json_text_c(o->id));
-    json_put(manifest, "path", json_text_c(o->fixture));
-    p->what = (struct provider_identity){identity, manifest, "none", "fixture"};
+    p->what = words_identity(o, "fixture", "scripted fixture", o->fixture, f->rules.sha256);
     uint32_t context = f->rules.context_tokens;
     if (context == 0 || (o->context_tokens != 0 && o->context_tokens < context))
         context = o->context_tokens;
@@ -270,7 +200,7 @@ int provider_fixture_open(const struct provider_options *options, struct provide
     if (f == NULL) mem_exhausted("the fixture", sizeof *f);
     f->base.ops = &FIXTURE_OPS;
     f->arena = arena_create("model");
-    f->words = fixture_words_open();
+    f->words = words_open();
     f->plan_only = options->plan_only;
     f->cancel_pipe[0] = f->cancel_pipe[1] = -1;
     int result = fixture_rules_read(options->fixture, f->arena, &f->rules, e);

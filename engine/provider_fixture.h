@@ -19,16 +19,15 @@
 // and what it does:
 //   "reply": "Order {{0}}."    or a list, one of which is drawn from the request's sampling stream;
 //                              {{sample}} is a number below 10000 from that stream
-//   "copy_after": ["no. is "]  {{0}}, {{1}}, ...: what follows that marker in the prompt up to
-//                              white space, without punctuation at its end; nothing when absent
+//   "copy_after": ["no. is "]  {{0}}, {{1}}, ..., {{wrong 0}}, ...: what follows that marker in the
+//                              prompt (engine/provider_copy.h)
 //   "reply_base64": "/w=="     bytes that are no text
 //   "finish": "stop"           or "length"; a reply over max_tokens is cut and ends with "length"
 //   "error": "text"            the completion fails with the code "fixture"
 //   "hang_ms": 60000           it fails with the code "hang" after this time, unless cancelled
 //   "delay_ms": 5              it takes this long
 //
-// Tokens are words, with the space before them; signs, line breaks and every letter beyond ASCII
-// stand alone. The chat template is ChatML.
+// Tokens are words and the chat template is ChatML (engine/provider_words.h).
 #ifndef LACUNA_ENGINE_PROVIDER_FIXTURE_H
 #define LACUNA_ENGINE_PROVIDER_FIXTURE_H
 

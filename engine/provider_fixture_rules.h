@@ -1,8 +1,9 @@
-// The rules file and the words of the scripted fixture (format: engine/provider_fixture.h).
+// The rules file of the scripted fixture (format: engine/provider_fixture.h).
 #ifndef LACUNA_ENGINE_PROVIDER_FIXTURE_RULES_H
 #define LACUNA_ENGINE_PROVIDER_FIXTURE_RULES_H
 
 #include "engine/provider.h"
+#include "engine/provider_copy.h"
 
 #define FIXTURE_IN_FLIGHT_MOST 1024
 
@@ -11,8 +12,7 @@ struct fixture_rule {
     const char *while_file;   // resolved path, or NULL
     struct str *replies;
     int reply_count;
-    const char **copy_after;
-    int copy_count;
+    struct copy_markers copy;
     enum provider_finish finish;
     const char *error; // NULL: none
     int hang_ms, delay_ms;
@@ -34,14 +34,5 @@ const struct fixture_rule *fixture_rules_find(const struct fixture_rules *rules,
 // The reply's bytes by the rule, before any cut.
 struct str fixture_rule_reply(const struct fixture_rule *rule, struct str prompt,
                               const struct rng *sampling, struct arena *a);
-
-// Words: ids depend on the bytes alone, so they are the same in every process.
-enum { FIXTURE_ID_START = 1, FIXTURE_ID_END = 2 };
-struct fixture_words;
-struct fixture_words *fixture_words_open(void);
-void fixture_words_close(struct fixture_words *w); // NULL is allowed
-int fixture_words_tokenize(struct fixture_words *w, const struct provider_piece *pieces,
-                           size_t count, struct arena *a, struct provider_ids *out, struct err *e);
-struct str fixture_words_bytes(const struct fixture_words *w, int32_t id);
 
 #endif
