@@ -2,6 +2,7 @@
 
 #include "engine/provider_fixture.h"
 #include "engine/provider_local.h"
+#include "engine/provider_simulated.h"
 
 #include <assert.h>
 
@@ -17,10 +18,25 @@ const char *provider_finish_name(enum provider_finish f) {
 }
 
 int provider_open(const struct provider_options *options, struct provider **out, struct err *e) {
+    const struct {
+        const char *file;
+        int (*open)(const struct provider_options *options, struct provider **out, struct err *e);
+    } rows[] = {
+        {options->path, provider_local_open},
+        {options->fixture, provider_fixture_open},
+        {options->simulated, provider_simulated_open},
+    };
     const char *id = options->id != NULL ? options->id : "";
-    if (options->path != NULL && options->fixture != NULL)
-        FAIL(e, ERR_CONFIG, "model %s: give either a model file or a fixture, not both", id);
-    if (options->fixture != NULL) return provider_fixture_open(options, out, e);
-    if (options->path != NULL) return provider_local_open(options, out, e);
-    FAIL(e, ERR_CONFIG, "model %s: neither a model file nor a fixture is given", id);
+    int chosen = -1;
+    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
+        if (rows[i].file == NULL) continue;
+        if (chosen >= 0)
+            FAIL(e, ERR_CONFIG,
+                 "model %s: give one of a model file, a fixture and a simulated subject", id);
+        chosen = i;
+    }
+    if (chosen < 0)
+        FAIL(e, ERR_CONFIG,
+             "model %s: neither a model file nor a fixture nor a simulated subject is given", id);
+    return rows[chosen].open(options, out, e);
 }

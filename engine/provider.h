@@ -1,5 +1,5 @@
 // The coarse seam: where prompts go in and replies come out. Local engine, scripted fixture and
-// (later) served endpoints and simulated subjects are rows of it; evals/run.c above owns order and
+// simulated subject (later also a served endpoint) are rows of it; evals/run.c above owns order and
 // durability. Asynchronous: many requests may be in flight, completions come in any order.
 #ifndef LACUNA_ENGINE_PROVIDER_H
 #define LACUNA_ENGINE_PROVIDER_H
@@ -49,7 +49,7 @@ struct provider_identity {
     json_t *identity;     // {"sha256", "tokenizer_sha256", "template_sha256", "architecture", ...}
     json_t *manifest;     // {"path", "bytes", "parameters", "trained_context", ...}
     const char *numerics; // "bf16-1"; "none" when bits are not under our control
-    const char *backend;  // "cpu", "fixture"
+    const char *backend;  // "cpu", "fixture", "simulated"
 };
 
 struct provider_capabilities {
@@ -89,7 +89,7 @@ struct provider_completion {
 struct provider;
 
 struct provider_ops {
-    const char *kind; // "local", "fixture"
+    const char *kind; // "local", "fixture", "simulated"
     // Chat template over messages, with the generation prompt: pieces in order, in the arena.
     int (*render)(struct provider *p, const struct provider_message *messages, size_t count,
                   struct arena *a, struct provider_piece **pieces, size_t *piece_count,
@@ -119,12 +119,14 @@ struct provider {
 
 // How to open one. Strings are borrowed for the provider's life.
 struct provider_options {
-    const char *id;       // the experiment's name for it
-    const char *path;     // model file, resolved; NULL for a fixture
-    const char *fixture;  // rules file of the scripted fixture, resolved; else NULL
-    const char *backend;  // "auto", "cpu", "cuda"
-    const char *numerics; // "bf16-1", "f32"
-    const char *weights;  // "auto", "unpacked", "stored"
+    const char *id; // the experiment's name for it
+    // One of the three is given, resolved; the others are NULL.
+    const char *path;      // model file
+    const char *fixture;   // rules file of the scripted fixture
+    const char *simulated; // subject file of a simulated subject
+    const char *backend;   // "auto", "cpu", "cuda"
+    const char *numerics;  // "bf16-1", "f32"
+    const char *weights;   // "auto", "unpacked", "stored"
     const char
         *chat_template; // NULL: by the identity of the file's own; "chatml", "llama3", "plain"
     const char *pre_tokenizer; // NULL: the file's own; else an explicit override, recorded

@@ -55,8 +55,10 @@ int place_compare(struct place a, struct place b);
 
 struct experiment_model {
     const char *id;
-    const char *path;          // resolved to the file's folder; NULL for a fixture
-    const char *fixture;       // rules of the scripted fixture, resolved; or NULL
+    // One of the three, resolved to the file's folder; the others are NULL.
+    const char *path;          // model file
+    const char *fixture;       // rules of the scripted fixture
+    const char *simulated;     // simulated subject
     const char *backend;       // "auto", "cpu", "cuda"
     const char *numerics;      // "bf16-1", "f32"
     const char *weights;       // "auto", "unpacked", "stored"

@@ -14,6 +14,7 @@ static void build_models(struct load *l, const json_t *list) {
             .id = load_word(l, o, "id"),
             .path = load_path(l, json_object_get(o, "path")),
             .fixture = load_path(l, json_object_get(o, "fixture")),
+            .simulated = load_path(l, json_object_get(o, "simulated")),
             .backend = load_word(l, o, "backend"),
             .numerics = load_word(l, o, "numerics"),
             .weights = load_word(l, o, "weights"),

@@ -18,10 +18,14 @@ static void check_models(struct load *l) {
             if (same_id(m->id, x->models[k].id))
                 WRONG(AT("models[%d].id", i), "'%s' is models[%d] already; ids must differ", m->id,
                       k);
-        if (m->path == NULL && m->fixture == NULL)
-            WRONG(AT("models[%d].path", i), "is missing: a model needs a path (or a fixture)");
+        if (m->path == NULL && m->fixture == NULL && m->simulated == NULL)
+            WRONG(AT("models[%d].path", i),
+                  "is missing: a model needs a path (or a fixture or a simulated subject)");
         if (m->path != NULL && m->fixture != NULL)
             WRONG(AT("models[%d].fixture", i), "path is given too; one of them must go");
+        if (m->simulated != NULL && (m->path != NULL || m->fixture != NULL))
+            WRONG(AT("models[%d].simulated", i), "%s is given too; one of them must go",
+                  m->path != NULL ? "path" : "fixture");
     }
 }
 

@@ -25,6 +25,7 @@ static int replace_paths(const struct experiment *x, json_t *resolved, struct er
         json_t *model = json_array_get(models, (size_t)i);
         TRY(replace_path(model, "path", x->models[i].path, e));
         TRY(replace_path(model, "fixture", x->models[i].fixture, e));
+        TRY(replace_path(model, "simulated", x->models[i].simulated, e));
         // The class that computes, not how it was asked for; named behind the rest.
         json_object_del(model, "backend");
     }
@@ -50,6 +51,7 @@ int experiment_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE
     for (int i = 0; i < x->model_count; i++) {
         const struct experiment_model *m = &x->models[i];
         const char *backend = m->fixture != NULL                ? "fixture"
+                              : m->simulated != NULL            ? "simulated"
                               : strcmp(m->backend, "cuda") == 0 ? "cuda"
                                                                 : "cpu";
         buf_printf(&text, "\n%s %s", m->numerics, backend);

@@ -14,6 +14,7 @@ int run_provider_open(const struct experiment *x, int model, const struct run_op
     struct provider_options o = {.id = m->id,
                                  .path = m->path,
                                  .fixture = m->fixture,
+                                 .simulated = m->simulated,
                                  .backend = m->backend,
                                  .numerics = m->numerics,
                                  .weights = m->weights,

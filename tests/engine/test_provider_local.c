@@ -90,7 +90,7 @@ static void test_refusals_by_name(void **state) {
     ASSERT_FAILS(refused(&o, &e), e, ERR_PROVIDER, "CUDA");
     o = options_of();
     o.fixture = "rules.yaml";
-    ASSERT_FAILS(refused(&o, &e), e, ERR_CONFIG, "not both");
+    ASSERT_FAILS(refused(&o, &e), e, ERR_CONFIG, "give one of");
     o.fixture = NULL;
     o.path = NULL;
     ASSERT_FAILS(refused(&o, &e), e, ERR_CONFIG, "tiny");

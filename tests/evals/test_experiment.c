@@ -121,10 +121,13 @@ static const struct {
     {"id: smollm2", "id: a/b", "x.yaml:5:10: models[0].id: expected a name"},
     {"context_tokens: 8192", "weights: auto",
      "x.yaml:5:5: models[0].context_tokens: is missing: expected a whole number"},
-    {"path: m.gguf, ", "", "models[0].path: is missing: a model needs a path (or a fixture)"},
+    {"path: m.gguf, ", "",
+     "models[0].path: is missing: a model needs a path (or a fixture or a "
+     "simulated subject)"},
     {"path: m.gguf", "path: m.gguf, fixture: f.json", "models[0].fixture: path is given too"},
     {"path: m.gguf", "endpoint: {url: x}", "models[0].endpoint: served models: not available yet"},
-    {"path: m.gguf", "simulated: {}", "models[0].simulated: simulated subjects: not available yet"},
+    {"path: m.gguf", "path: m.gguf, simulated: s.json",
+     "models[0].simulated: path is given too; one of them must go"},
     {"samples: 1", "samples: 3", "generation.samples: 3 samples at temperature 0"},
     {"temperature: 0", "temperature: -1",
      "6:43: generation.temperature: expected a decimal number"},
@@ -485,7 +488,8 @@ static void parts_of_the_identity_are_apart(void **state) {
 
 static void shipped_experiments_load(void **state) {
     (void)state;
-    static const char *const names[] = {"three-constraints.yaml", "system-rule.yaml"};
+    static const char *const names[] = {"three-constraints.yaml", "system-rule.yaml",
+                                        "known-effect.yaml"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct err e = {0};
         struct experiment *x = NULL;
