@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIMIT_MS 50
+#define LIMIT_MS 50 // of processor time: how busy the machine is does not matter
 #define LIMIT_BYTES (16u << 20)
 
 static char path[256];
@@ -24,9 +24,9 @@ static void expect_refusal(const char *needle, struct err *e) {
     struct arena *a = arena_create("test");
     struct gguf *g = NULL;
     *e = (struct err){0};
-    uint64_t start = clock_ns();
+    uint64_t start = clock_cpu_ns();
     int result = gguf_open(path, a, &g, e);
-    double ms = CLOCK_MS(clock_ns() - start);
+    double ms = CLOCK_MS(clock_cpu_ns() - start);
     ASSERT_FAILS(result, *e, ERR_MODEL, needle);
     ASSERT_FAILS(result, *e, ERR_MODEL, path);
     if (ms > LIMIT_MS) fail_msg("%s took %.1f ms", needle, ms);
@@ -378,9 +378,9 @@ static void test_random_damage(void **state) {
         struct arena *a = arena_create("test");
         struct model *m;
         struct err e = {0};
-        uint64_t start = clock_ns();
+        uint64_t start = clock_cpu_ns();
         int result = model_open(path, a, &m, &e);
-        assert_true(CLOCK_MS(clock_ns() - start) < LIMIT_MS);
+        assert_true(CLOCK_MS(clock_cpu_ns() - start) < LIMIT_MS);
         if (result == 0) {
             opened++;
             touch(m->file, a);
