@@ -66,7 +66,8 @@ static void table_fill(struct table *t, const struct tally *y, int model, int co
         const struct tally_trial *trial = &y->trials[i];
         if (trial->arm != ARM_PLACED || trial->model != model || trial->verdicts == NULL) continue;
         if (!tally_holds(y, trial, constraint)) continue;
-        struct cell *c = cell_at(t, trial->length, trial->column, trial->repeat);
+        struct cell *c =
+            cell_at(t, trial->length, tally_column(y, trial, constraint), trial->repeat);
         enum verdict v = tally_verdict(y, trial, constraint);
         c->n++;
         c->met += v == VERDICT_MET;
@@ -239,7 +240,7 @@ static bool compare_row(const struct table *t, int placement, int first, int las
     struct summary_contrast *c = &out->contrast;
     int *columns = arena_array(a, (size_t)y->column_count + 1, sizeof *columns), k = 0;
     for (int i = 0; i < y->column_count; i++)
-        if (y->columns[i].placement == placement) columns[k++] = i;
+        if (y->columns[i].placement == placement && y->columns[i].of == NULL) columns[k++] = i;
     if (k < 3) return false;
     identify(t, placement, "places_alike", first, last, a, c);
     double *values = arena_array(a, (size_t)y->repeats * (size_t)k + 1, sizeof *values);

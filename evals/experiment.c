@@ -12,6 +12,23 @@ const char *arm_name(enum arm a) {
     return names[a];
 }
 
+int placement_orders(const struct experiment_placement *row) {
+    return row->scatter ? row->move_count * (row->move_count % 2 == 0 ? 1 : 2) : 0;
+}
+
+// The first order of a Williams design is 0, 1, n-1, 2, n-2, ...: its neighbours differ by every
+// number once, or for odd n by every number once together with the same order read backwards. The
+// other orders add a number to all members, modulo n.
+int placement_order(const struct experiment_placement *row, int order, int member) {
+    const int n = row->move_count;
+    const bool backwards = order >= n;
+    for (int place = 0; place < n; place++) {
+        int step = place % 2 == 1 ? (place + 1) / 2 : n - place / 2;
+        if ((step + order) % n == member) return backwards ? n - 1 - place : place;
+    }
+    return -1; // no such member
+}
+
 bool placement_leaves_out(const struct experiment_placement *row, int constraint) {
     for (int i = 0; i < row->other_count; i++)
         if (row->others[i].constraint == constraint)

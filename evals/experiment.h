@@ -30,10 +30,11 @@ enum place_anchor {
     PLACE_LAST_USER,
     PLACE_IN_PLACE, // where the user's own prompt has it (in_prompt)
     PLACE_ABSENT,   // of `others`: left out of the row
+    PLACE_ORDER,    // of a scattered row's trial: the number of its order from 1, in `depth`
 };
 struct place_spot {
     enum place_anchor anchor;
-    int32_t depth; // PLACE_AT_DEPTH only
+    int32_t depth; // PLACE_AT_DEPTH, PLACE_ORDER
 };
 // Where a constraint stands: at one spot, or repeated at several in reading order ("start+end").
 struct place {
@@ -43,14 +44,15 @@ struct place {
     struct place_spot more[PLACE_SPOTS_MOST - 1];
 };
 struct place place_at(int32_t depth);
+struct place place_of_order(int order);                         // from 0
 struct place_spot place_spot(const struct place *p, int index); // index 0 to more_count
 // One spot at a depth, which a curve over depth can show.
 bool place_is_depth(struct place p);
-// "start", "middle", "end", "25%", "12.5%", "in_system", ..., "start+end", "absent": the spelling
-// used in keys, tables and reports.
+// "start", "middle", "end", "25%", "12.5%", "in_system", ..., "start+end", "absent", "order-2": the
+// spelling used in keys, tables and reports.
 void place_text(struct place p, char out[PLACE_TEXT_SIZE]);
 bool place_equal(struct place a, struct place b);
-// Reading order: system, before the filler, by depth, behind it; below, at or above 0.
+// Reading order: system, before the filler, by depth, behind it, then orders; below, at or above 0.
 int place_compare(struct place a, struct place b);
 
 struct experiment_model {
@@ -127,9 +129,13 @@ struct experiment_other {
 };
 struct experiment_placement {
     const char *id;
-    int *move; // constraint indices, as one block in file order
+    int *move; // constraint indices, ascending; one block, or scattered
     int move_count;
-    struct place *places; // depths and anchors that the block moves over, as written
+    // Scattered: each of them stands at one of `places`, in balanced orders (placement_order).
+    bool scatter;
+    bool one_order;       // repeat r takes order r mod orders, instead of all
+    struct place *places; // depths and anchors that the block moves over, as written; scattered:
+                          // in reading order
     int place_count;
     struct experiment_other *others;
     int other_count;
@@ -140,6 +146,14 @@ const char *arm_name(enum arm a);
 
 // Is the constraint left out of the row (`others: {x: absent}`)? It has no verdict there.
 bool placement_leaves_out(const struct experiment_placement *row, int constraint);
+
+// Scattered rows. Orders form a Williams design: each constraint stands at each place equally often
+// and directly behind each other one equally often: n orders of an even number of constraints, 2 n
+// of an odd one (E. J. Williams, Experimental designs balanced for the estimation of residual
+// effects of treatments, Australian Journal of Scientific Research A 2, 1949, 149-168).
+int placement_orders(const struct experiment_placement *row); // 0: not scattered
+// The place of constraint move[member] in that order, as an index into `places`.
+int placement_order(const struct experiment_placement *row, int order, int member);
 
 // Where a rate is taken: -1 / NULL / DEPTH_NONE mean "all".
 struct experiment_where {

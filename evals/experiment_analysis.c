@@ -15,7 +15,17 @@ static bool place_exists(const struct experiment *x, int placement, struct place
         if (placement >= 0 && placement != i) continue;
         for (int k = 0; k < x->placements[i].place_count; k++)
             if (place_equal(x->placements[i].places[k], place)) return true;
+        if (place.anchor == PLACE_ORDER && place.depth <= placement_orders(&x->placements[i]))
+            return true;
     }
+    return false;
+}
+
+// Does a trial's key have it? Keys of scattered rows have orders.
+static bool place_keyed(const struct experiment *x, struct place place) {
+    for (int i = 0; i < x->placement_count; i++)
+        if (x->placements[i].scatter == (place.anchor == PLACE_ORDER) && place_exists(x, i, place))
+            return true;
     return false;
 }
 
@@ -40,7 +50,9 @@ static void check_primary(struct load *l) {
     const struct contrast_kind *kind = contrast_find(x->primary.contrast);
     if (kind == NULL) return; // the table of fields has said so
     for (int k = 0; k < x->placement_count; k++)
-        if (moves(&x->placements[k], x->primary.of) && moves_over(x, k, kind)) return;
+        if (moves(&x->placements[k], x->primary.of) && moves_over(x, k, kind) &&
+            !(x->placements[k].scatter && (x->primary.of < 0 || x->placements[k].one_order)))
+            return;
     struct buf depths = {0};
     for (int i = 0; i < kind->count; i++) {
         char text[PLACE_TEXT_SIZE];
@@ -138,7 +150,7 @@ static int only_value(const struct load *l, enum only_field field, struct str va
             if (strcmp(arm_name((enum arm)i), text) == 0 && x->arms[i]) return 0;
         FAIL(e, ERR_CONFIG, "--only: the experiment has no arm '%s'", text);
     case ONLY_DEPTH:
-        if (scalar_place(value, &place) != 0 || !place_exists(x, -1, place))
+        if (scalar_place(value, &place) != 0 || !place_keyed(x, place))
             FAIL(e, ERR_CONFIG, "--only: no placement moves a constraint to depth '%s'", text);
         char spelled[PLACE_TEXT_SIZE];
         place_text(place, spelled);

@@ -1,6 +1,7 @@
 // `placements` and `lengths` of resolved.json into the struct.
 #include "evals/experiment_load.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void build_places(struct load *l, const json_t *o, struct experiment_placement *p) {
@@ -13,23 +14,38 @@ static void build_places(struct load *l, const json_t *o, struct experiment_plac
                 p->place_count++;
 }
 
-static void build_placement(struct load *l, const json_t *o, int index) {
-    struct experiment_placement *p = &l->x->placements[index];
-    p->id = load_word(l, o, "id");
-    const json_t *move = json_object_get(o, "move"), *others = json_object_get(o, "others");
-    p->move = arena_array(l->arena, json_array_size(move) + 1, sizeof *p->move);
-    for (size_t i = 0; i < json_array_size(move); i++) {
-        const char *id = json_string_value(json_array_get(move, i));
+// In file order, whatever the order here.
+static void build_move(struct load *l, const json_t *list, const char *path,
+                       struct experiment_placement *p) {
+    p->move = arena_array(l->arena, json_array_size(list) + 1, sizeof *p->move);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *id = json_string_value(json_array_get(list, i));
         if (id == NULL) continue;
-        int constraint =
-            load_constraint(l, id, arena_printf(l->arena, "placements[%d].move[%zu]", index, i));
+        int constraint = load_constraint(l, id, arena_printf(l->arena, "%s[%zu]", path, i));
         if (constraint < 0) continue;
-        // As one block in file order, whatever the order here.
         int at = p->move_count++;
         for (; at > 0 && p->move[at - 1] > constraint; at--) p->move[at] = p->move[at - 1];
         p->move[at] = constraint;
     }
+}
+
+static int by_place(const void *a, const void *b) {
+    return place_compare(*(const struct place *)a, *(const struct place *)b);
+}
+
+static void build_placement(struct load *l, const json_t *o, int index) {
+    struct experiment_placement *p = &l->x->placements[index];
+    p->id = load_word(l, o, "id");
+    const json_t *others = json_object_get(o, "others");
+    const char *orders = load_word(l, o, "orders");
+    p->scatter = json_object_get(o, "scatter") != NULL;
+    p->one_order = orders != NULL && strcmp(orders, "one") == 0;
+    build_move(l, json_object_get(o, p->scatter ? "scatter" : "move"),
+               arena_printf(l->arena, "placements[%d].%s", index, p->scatter ? "scatter" : "move"),
+               p);
     build_places(l, o, p);
+    if (p->scatter && p->place_count > 0)
+        qsort(p->places, (size_t)p->place_count, sizeof *p->places, by_place);
     p->others = arena_array(l->arena, json_object_size(others) + 1, sizeof *p->others);
     const char *id;
     json_t *value;

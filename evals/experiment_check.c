@@ -296,7 +296,8 @@ static void check_row(struct load *l, const struct experiment_placement *p, cons
     int *times = arena_array(l->arena, (size_t)x->constraint_count + 1, sizeof *times);
     for (int i = 0; i < p->move_count; i++)
         if (++times[p->move[i]] == 2)
-            WRONG(AT("%s.move", path), "'%s' stands in it twice", x->constraints[p->move[i]].id);
+            WRONG(AT("%s.%s", path, p->scatter ? "scatter" : "move"), "'%s' stands in it twice",
+                  x->constraints[p->move[i]].id);
     for (int i = 0; i < p->other_count; i++) {
         const int c = p->others[i].constraint;
         if (times[c]++ > 0)
@@ -313,6 +314,23 @@ static void check_row(struct load *l, const struct experiment_placement *p, cons
               "there)",
               missing.p);
     buf_free(&missing);
+}
+
+// What moves, and how.
+static void check_moves(struct load *l, const struct experiment_placement *p, const char *path) {
+    const char *move = AT("%s.move", path), *orders = AT("%s.orders", path);
+    struct mark mark;
+    const bool moved = node_find(l->root, move, &mark) != NULL;
+    if (!p->scatter && !moved)
+        WRONG(move, "is missing: expected the constraints that move (or scatter: those that "
+                    "change places)");
+    if (p->scatter && moved) WRONG(move, "scatter is given too; one of them must go");
+    if (!p->scatter && node_find(l->root, orders, &mark) != NULL)
+        WRONG(orders, "only scatter has orders");
+    if (p->scatter && p->move_count > 0 && p->place_count > 0 && p->move_count != p->place_count)
+        WRONG(AT("%s.scatter", path),
+              "%d constraints over %d places; each takes one place, so their numbers must agree",
+              p->move_count, p->place_count);
 }
 
 static bool has_message(const struct experiment *x, const char *role) {
@@ -383,6 +401,7 @@ static void check_placements(struct load *l) {
             if (same_id(p->id, x->placements[k].id))
                 WRONG(AT("%s.id", path), "'%s' is placements[%d] already; ids must differ", p->id,
                       k);
+        check_moves(l, p, path);
         check_row(l, p, path);
         check_places(l, p, path);
     }

@@ -32,6 +32,7 @@ enum field_shape {
 #define FIELD_DEPTH 16u   // FIELD_PLACE: depths only
 #define FIELD_ANCHOR 32u  // FIELD_PLACE: anchors only
 #define FIELD_ABSENT 64u  // FIELD_PLACE: or absent
+#define FIELD_ORDER 128u  // FIELD_PLACE: or order-N of a scattered row
 #define FIELD_NAME_MOST 64
 #define FIELD_OBJECTS_MOST 256 // items of a list of mappings
 #define FIELD_ITEMS_MOST 4096  // items of any other list

@@ -51,7 +51,10 @@ static const struct field where_fields[] = {
     {.key = "model", .type = FIELD_NAME, .help = "one model; without it, each"},
     {.key = "length", .type = FIELD_INTEGER, .least = 1, .most = INT32_MAX, .help = "one length"},
     {.key = "placement", .type = FIELD_NAME, .help = "one row of placements"},
-    {.key = "depth", .type = FIELD_PLACE, .help = "one depth or anchor"},
+    {.key = "depth",
+     .type = FIELD_PLACE,
+     .flags = FIELD_ORDER,
+     .help = "one depth or anchor; order-2 of a scattered row"},
     {.key = "arm", .type = FIELD_WORD, .words = arm_words, .fallback = "placed", .help = "one arm"},
     {.key = NULL},
 };

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+static const char *const order_words[] = {"all", "one", NULL};
+
 const struct field placement_fields[] = {
     {.key = "id",
      .type = FIELD_NAME,
@@ -12,10 +14,18 @@ const struct field placement_fields[] = {
     {.key = "move",
      .type = FIELD_NAME,
      .shape = SHAPE_LIST,
-     .flags = FIELD_REQUIRED,
      .items_least = 1,
      .example = "[order]",
      .help = "constraints that move, together"},
+    {.key = "scatter",
+     .type = FIELD_NAME,
+     .shape = SHAPE_LIST,
+     .items_least = 2,
+     .help = "or: constraints over as many places, one at each, in balanced orders"},
+    {.key = "orders",
+     .type = FIELD_WORD,
+     .words = order_words,
+     .help = "scatter: all orders in every repeat, or one (repeat r takes order r)"},
     {.key = "depths",
      .type = FIELD_PLACE,
      .shape = SHAPE_LIST,

@@ -19,10 +19,14 @@ static const struct {
     {"in_place", {PLACE_IN_PLACE, DEPTH_NONE}},
     {"absent", {PLACE_ABSENT, DEPTH_NONE}},
 };
-enum { NAMED = sizeof named / sizeof *named };
+enum { NAMED = sizeof named / sizeof *named, ORDERS_MOST = 1000000 };
 
 struct place place_at(int32_t depth) {
     return (struct place){.anchor = PLACE_AT_DEPTH, .depth = depth};
+}
+
+struct place place_of_order(int order) {
+    return (struct place){.anchor = PLACE_ORDER, .depth = order + 1};
 }
 
 struct place_spot place_spot(const struct place *p, int index) {
@@ -45,9 +49,10 @@ static int64_t spot_rank(struct place_spot s) {
     case PLACE_AT_DEPTH: return s.depth;
     case PLACE_AFTER_FILLER: return DEPTH_MOST + 1;
     case PLACE_LAST_USER: return DEPTH_MOST + 2;
-    case PLACE_ABSENT: break;
+    case PLACE_ABSENT: return DEPTH_MOST + 3;
+    case PLACE_ORDER: break;
     }
-    return DEPTH_MOST + 3;
+    return (int64_t)DEPTH_MOST + 3 + s.depth;
 }
 
 static int spot_compare(struct place_spot a, struct place_spot b) {
@@ -75,6 +80,12 @@ static int read_spot(struct str s, struct place_spot *out) {
             *out = named[i].spot;
             return 0;
         }
+    int64_t order;
+    if (str_starts(s, STR("order-")) && scalar_integer(str_slice(s, 6, s.n), &order) == 0 &&
+        order > 0 && order <= ORDERS_MOST) {
+        *out = (struct place_spot){PLACE_ORDER, (int32_t)order};
+        return 0;
+    }
     const bool percent = str_ends(s, STR("%"));
     if (percent) s = str_slice(s, 0, s.n - 1);
     int64_t value;
@@ -100,7 +111,7 @@ int scalar_place(struct str s, struct place *out) {
         if (k > 0 && spot_compare(spots[k - 1], spot) == 0) return -1;
         at = plus + 1;
     }
-    if (count > 1 && spots[count - 1].anchor == PLACE_ABSENT) return -1;
+    if (count > 1 && spot_rank(spots[count - 1]) > DEPTH_MOST + 2) return -1; // stands alone
     *out =
         (struct place){.anchor = spots[0].anchor, .depth = spots[0].depth, .more_count = count - 1};
     for (int i = 1; i < count; i++) out->more[i - 1] = spots[i];
@@ -115,6 +126,10 @@ void place_text(struct place p, char out[PLACE_TEXT_SIZE]) {
         const char *name = NULL, *plus = i > 0 ? "+" : "";
         for (int k = 0; k < NAMED && name == NULL; k++)
             if (spot_compare(named[k].spot, s) == 0) name = named[k].name;
+        if (s.anchor == PLACE_ORDER) {
+            snprintf(number, sizeof number, "order-%d", s.depth);
+            name = number;
+        }
         if (name == NULL) scalar_decimal_text(s.depth, 3, number);
         n += (size_t)snprintf(out + n, PLACE_TEXT_SIZE - n, "%s%.20s%s", plus,
                               name != NULL ? name : number, name != NULL ? "" : "%");

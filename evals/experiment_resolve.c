@@ -133,9 +133,10 @@ static json_t *place_value(struct resolve *r, const struct field *f, const struc
                                         "in_system",     "first_user",   "last_user",
                                         "before_filler", "after_filler", "in_place"};
     const bool depths = (f->flags & FIELD_ANCHOR) == 0, anchors = (f->flags & FIELD_DEPTH) == 0;
-    const bool absent = (f->flags & FIELD_ABSENT) != 0;
+    const bool absent = (f->flags & FIELD_ABSENT) != 0, order = (f->flags & FIELD_ORDER) != 0;
     struct place place;
-    if (scalar_place(n->text, &place) == 0 && (place.anchor != PLACE_ABSENT || absent)) {
+    if (scalar_place(n->text, &place) == 0 && (place.anchor != PLACE_ABSENT || absent) &&
+        (place.anchor != PLACE_ORDER || order)) {
         char text[PLACE_TEXT_SIZE];
         place_text(place, text);
         if (place_only_depths(&place) ? depths : anchors) return json_text_c(text);

@@ -66,6 +66,7 @@ static json_t *one_schema(const struct field *f) {
                              f->flags & FIELD_DEPTH ? "^(" DEPTH_PATTERN ")(\\+(" DEPTH_PATTERN
                                                       "))*$"
                              : f->flags & FIELD_ABSENT ? "^(absent|" PLACES_PATTERN ")$"
+                             : f->flags & FIELD_ORDER  ? "^(order-[0-9]+|" PLACES_PATTERN ")$"
                                                        : "^" PLACES_PATTERN "$",
                              json_integer(100));
         }

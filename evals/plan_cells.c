@@ -10,7 +10,11 @@ static int placed_each(const struct experiment *x, struct cell c,
                        struct err *e) {
     for (c.placement = 0; c.placement < x->placement_count; c.placement++) {
         const struct experiment_placement *p = &x->placements[c.placement];
-        for (int i = 0; i < p->place_count; i++) {
+        for (int i = 0; i < placement_orders(p); i++) {
+            c.place = place_of_order(i);
+            TRY(visit(context, &c, e));
+        }
+        for (int i = 0; i < p->place_count && !p->scatter; i++) {
             c.place = p->places[i];
             TRY(visit(context, &c, e));
         }
@@ -72,6 +76,17 @@ static bool names_constraint(const struct experiment_placement *p, int constrain
     return false;
 }
 
+bool cell_in_repeat(const struct experiment *x, const struct cell *c, const struct repeat_draw *d) {
+    if (c->placement < 0 || !x->placements[c->placement].one_order) return true;
+    return d->index % placement_orders(&x->placements[c->placement]) == c->place.depth - 1;
+}
+
+// Where the moved constraint number `member` stands in this cell.
+static struct place member_place(const struct experiment_placement *p, const struct cell *c,
+                                 int member) {
+    return p->scatter ? p->places[placement_order(p, c->place.depth - 1, member)] : c->place;
+}
+
 // File order, but a moved block stays together where its first constraint stands. A rule of the
 // user's own prompt that the row does not name stays where it is.
 static void placed_inserts(const struct experiment *x, const struct cell *c,
@@ -79,8 +94,9 @@ static void placed_inserts(const struct experiment *x, const struct cell *c,
                            int *constraints, size_t *count) {
     const struct experiment_placement *p = &x->placements[c->placement];
     for (int i = 0; i < x->constraint_count; i++) {
-        for (int k = 0; p->move_count > 0 && k < p->move_count && p->move[0] == i; k++)
-            insert_add(x, d, p->move[k], c->place, inserts, constraints, count);
+        for (int k = 0; k < p->move_count; k++)
+            if (p->scatter ? p->move[k] == i : p->move[0] == i)
+                insert_add(x, d, p->move[k], member_place(p, c, k), inserts, constraints, count);
         for (int k = 0; k < p->other_count; k++)
             if (p->others[k].constraint == i)
                 insert_add(x, d, i, p->others[k].place, inserts, constraints, count);

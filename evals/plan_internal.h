@@ -63,6 +63,8 @@ const struct provider_message *cell_messages(const struct experiment *x,
                                              const struct repeat_draw *d,
                                              struct prompt_insert *inserts, const int *constraints,
                                              size_t count, struct arena *a);
+// Of a scattered row's orders a repeat may take one only.
+bool cell_in_repeat(const struct experiment *x, const struct cell *c, const struct repeat_draw *d);
 // --only. `sample` -1: does any sample of this prompt belong?
 bool cell_selected(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
                    int sample);

@@ -239,7 +239,7 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
     struct work *w = context;
     struct planner *p = w->p;
     const struct experiment *x = p->x;
-    if (!cell_selected(x, c, &w->d, -1)) return 0;
+    if (!cell_in_repeat(x, c, &w->d) || !cell_selected(x, c, &w->d, -1)) return 0;
     if (c->length >= 0) TRY(context_check(w, c, (uint32_t)c->length, e));
     if (w->units[c->model] == NULL)
         w->units[c->model] =

@@ -72,7 +72,7 @@ static void add_lengths(struct buf *b, const struct tally *t) {
 static void add_places(struct buf *b, const struct tally *t) {
     int shown = 0;
     for (int i = 0; i < t->column_count; i++) {
-        bool known = false;
+        bool known = t->columns[i].of != NULL; // an order is no place
         for (int k = 0; k < i; k++) known |= place_equal(t->columns[k].place, t->columns[i].place);
         if (known) continue;
         char place[PLACE_TEXT_SIZE];

@@ -44,20 +44,42 @@ static bool depth_is(const char *depth, struct place place) {
     return tally_depth(depth) == place.depth;
 }
 
-static void add_columns(struct tally *t, int placement, const struct record_trial *trials) {
+static bool is_planned(const struct tally *t, const struct record_trial *trials,
+                       const struct experiment_placement *row, struct place place) {
+    for (int64_t k = 0; k < t->trial_count; k++)
+        if (trials[k].placement != NULL && strcmp(trials[k].placement, row->id) == 0 &&
+            depth_is(trials[k].depth, place))
+            return true;
+    return false;
+}
+
+// Places of a row in reading order. A scattered row has those of its constraints, and behind them
+// its orders, which is what its trials are planned by.
+static void add_columns(struct tally *t, int placement, const struct record_trial *trials,
+                        struct arena *a) {
     const struct experiment_placement *row = &t->x->placements[placement];
-    int first = t->column_count;
+    const int first = t->column_count, constraints = t->x->constraint_count;
     for (int i = 0; i < row->place_count; i++) {
-        bool planned = false;
-        for (int64_t k = 0; k < t->trial_count && !planned; k++)
-            planned = trials[k].placement != NULL && strcmp(trials[k].placement, row->id) == 0 &&
-                      depth_is(trials[k].depth, row->places[i]);
-        if (!planned) continue;
+        if (!row->scatter && !is_planned(t, trials, row, row->places[i])) continue;
         int at = t->column_count++;
         for (; at > first && place_compare(t->columns[at - 1].place, row->places[i]) > 0; at--)
             t->columns[at] = t->columns[at - 1];
-        t->columns[at] = (struct tally_column){placement, row->places[i]};
+        t->columns[at] = (struct tally_column){placement, row->places[i], NULL};
     }
+    for (int order = 0; order < placement_orders(row); order++) {
+        if (!is_planned(t, trials, row, place_of_order(order))) continue;
+        int at = t->column_count++, *of = arena_array(a, (size_t)constraints + 1, sizeof *of);
+        for (int c = 0; c < constraints; c++) of[c] = at;
+        for (int k = 0; k < row->move_count; k++)
+            of[row->move[k]] = first + placement_order(row, order, k);
+        t->columns[at] = (struct tally_column){placement, place_of_order(order), of};
+    }
+}
+
+int tally_column(const struct tally *t, const struct tally_trial *trial, int constraint) {
+    if (constraint == TALLY_ALL_CONSTRAINTS || trial->column < 0) return trial->column;
+    const int *of = t->columns[trial->column].of;
+    return of != NULL ? of[constraint] : trial->column;
 }
 
 // ---- completions ----
@@ -136,9 +158,10 @@ int tally_make(const struct experiment *x, const struct record_trial *trials, in
     *out = (struct tally){.x = x, .trial_count = trial_count};
     collect_lengths(out, trials, a);
     int most = 1;
-    for (int i = 0; i < x->placement_count; i++) most += x->placements[i].place_count;
+    for (int i = 0; i < x->placement_count; i++)
+        most += x->placements[i].place_count + placement_orders(&x->placements[i]);
     out->columns = arena_array(a, (size_t)most, sizeof *out->columns);
-    for (int i = 0; i < x->placement_count; i++) add_columns(out, i, trials);
+    for (int i = 0; i < x->placement_count; i++) add_columns(out, i, trials, a);
     out->trials = arena_array(a, (size_t)trial_count + 1, sizeof *out->trials);
     for (int64_t i = 0; i < trial_count; i++) {
         TRY(place_trial(out, &trials[i], &out->trials[i], e));
@@ -162,10 +185,11 @@ bool tally_selects(const struct tally *t, const struct tally_trial *trial,
     if (trial->arm != f->arm || !tally_holds(t, trial, constraint)) return false;
     if (f->model != TALLY_ANY && trial->model != f->model) return false;
     if (f->length != TALLY_ANY && trial->length != f->length) return false;
-    if (f->column != TALLY_ANY && trial->column != f->column) return false;
+    const int column = tally_column(t, trial, constraint);
+    if (f->column != TALLY_ANY && column != f->column) return false;
     if (f->placement == TALLY_ANY && !f->has_place) return true;
-    if (trial->column < 0) return false;
-    const struct tally_column *c = &t->columns[trial->column];
+    if (column < 0) return false;
+    const struct tally_column *c = &t->columns[column];
     return (f->placement == TALLY_ANY || c->placement == f->placement) &&
            (!f->has_place || place_equal(c->place, f->place));
 }

@@ -13,7 +13,8 @@
 struct tally_trial {
     const struct record_trial *planned;
     const struct record_outcome *outcome; // NULL: not yet run, or only planned
-    int model, length, column;            // indices; -1: the arm has none
+    int model, length;                    // indices; -1: the arm has none
+    int column; // likewise, by the key; what it is for a constraint, tally_column tells
     enum arm arm;
     int repeat;
     int completion; // trials with equal prompt and sampling stream have one number
@@ -24,6 +25,8 @@ struct tally_trial {
 struct tally_column {
     int placement; // index
     struct place place;
+    // An order of a scattered row: [constraint] the column of its own place. NULL: not an order.
+    const int *of;
 };
 
 struct tally {
@@ -62,6 +65,9 @@ struct tally_filter {
                            .length = TALLY_ANY,                                                    \
                            .column = TALLY_ANY,                                                    \
                            .placement = TALLY_ANY})
+// The column in which a trial counts for a constraint: in a scattered row by the place of that
+// constraint, and by the order for all constraints and those that stay.
+int tally_column(const struct tally *t, const struct tally_trial *trial, int constraint);
 // Is the constraint judged in this trial? Not where its row leaves it out.
 bool tally_holds(const struct tally *t, const struct tally_trial *trial, int constraint);
 bool tally_selects(const struct tally *t, const struct tally_trial *trial,

@@ -38,10 +38,17 @@ static bool is_before(const struct summary_place *a, const struct summary_place 
     return a->depth < b->depth;
 }
 
-int layout_row_places(const struct summary *s, const char *placement, int *places, int most) {
+static bool has_place(const struct summary_table *t, int place) {
+    for (int i = 0; i < t->cell_count; i++)
+        if (t->cells[i].column == place) return true;
+    return false;
+}
+
+int layout_row_places(const struct summary *s, const struct summary_table *t, const char *placement,
+                      int *places, int most) {
     int count = 0;
     for (int i = 0; i < s->place_count && count < most; i++) {
-        if (strcmp(s->places[i].placement, placement) != 0) continue;
+        if (strcmp(s->places[i].placement, placement) != 0 || !has_place(t, i)) continue;
         int at = count++;
         for (; at > 0 && is_before(&s->places[i], &s->places[places[at - 1]]); at--)
             places[at] = places[at - 1];

@@ -15,8 +15,10 @@ const struct summary_cell *layout_cell(const struct summary_table *t, int length
 // Does any cell of the table lie in this placement row?
 bool layout_has_row(const struct summary *s, const struct summary_table *t, const char *placement);
 
-// Places of one placement row in ascending depth, anchors behind; returns their count.
-int layout_row_places(const struct summary *s, const char *placement, int *places, int most);
+// Places of one placement row that the table has cells for, in ascending depth, anchors behind;
+// returns their count.
+int layout_row_places(const struct summary *s, const struct summary_table *t, const char *placement,
+                      int *places, int most);
 
 // The distinct placement rows in order of appearance; returns their count.
 int layout_rows(const struct summary *s, const char **rows, int most);

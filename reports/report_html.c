@@ -137,7 +137,7 @@ static void add_verdict(const struct summary *s, struct buf *out) {
 static void add_table_numbers(const struct summary *s, const struct summary_table *t,
                               const char *placement, struct buf *out) {
     int places[LAYOUT_MOST];
-    int count = layout_row_places(s, placement, places, LAYOUT_MOST);
+    int count = layout_row_places(s, t, placement, places, LAYOUT_MOST);
     buf_add_c(out, "<details><summary>Numbers</summary><div class=\"scroll\"><table><tr>"
                    "<th>length</th><th>place</th><th>real depth</th><th>met</th><th>rate</th>"
                    "<th>95 % interval</th><th>lift over absent</th><th>of finished replies</th>"
@@ -179,7 +179,7 @@ static void add_figures(const struct summary *s, struct buf *out) {
         for (int r = 0; r < row_count; r++) {
             if (!layout_has_row(s, table, rows[r])) continue;
             int places[LAYOUT_MOST];
-            layout_row_places(s, rows[r], places, LAYOUT_MOST);
+            layout_row_places(s, table, rows[r], places, LAYOUT_MOST);
             buf_add_c(out, "<h3>");
             escape_html_c(out, table->model);
             buf_add_c(out, " · ");

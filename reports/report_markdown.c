@@ -39,7 +39,7 @@ static void add_rate(const struct summary_rate *r, struct buf *out) {
 static void add_table(const struct summary *s, const struct summary_table *t, const char *placement,
                       struct buf *out) {
     int places[LAYOUT_MOST];
-    int count = layout_row_places(s, placement, places, LAYOUT_MOST);
+    int count = layout_row_places(s, t, placement, places, LAYOUT_MOST);
     buf_add_c(out, "### ");
     escape_markdown(out, str_from(t->model));
     buf_add_c(out, ", ");

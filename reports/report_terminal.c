@@ -30,7 +30,7 @@ static bool any_underpowered(const struct summary_table *t) {
 static void add_row_table(const struct summary *s, const struct summary_table *t,
                           const char *placement, struct buf *out) {
     int places[LAYOUT_MOST];
-    int count = layout_row_places(s, placement, places, LAYOUT_MOST);
+    int count = layout_row_places(s, t, placement, places, LAYOUT_MOST);
     buf_printf(out, "\n%s · %s · %s (%s moves)\n", t->model, t->constraint, placement,
                s->places[places[0]].moved);
     add_padded(out, "  length", 10);

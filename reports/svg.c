@@ -75,7 +75,7 @@ static void add_row_label(struct buf *out, int y, const char *label) {
 void svg_heat_map(const struct summary *s, const struct summary_table *t, const char *placement,
                   struct buf *out) {
     int places[LAYOUT_MOST];
-    int count = layout_row_places(s, placement, places, LAYOUT_MOST);
+    int count = layout_row_places(s, t, placement, places, LAYOUT_MOST);
     bool has_absent = false;
     for (int l = 0; l < s->length_count; l++) has_absent |= t->absent[l].n > 0;
     int rows_height = count * (CELL_HEIGHT + GAP);
@@ -184,7 +184,7 @@ static void add_line(const struct summary *s, const struct summary_table *t, con
 void svg_curves(const struct summary *s, const struct summary_table *t, const char *placement,
                 struct buf *out) {
     int places[LAYOUT_MOST], depths = 0;
-    int count = layout_row_places(s, placement, places, LAYOUT_MOST);
+    int count = layout_row_places(s, t, placement, places, LAYOUT_MOST);
     while (depths < count && s->places[places[depths]].depth >= 0) depths++;
     if (depths < 2) return;
     int width = PLOT_LEFT + PLOT_WIDTH + 22 + LEGEND_WIDTH;

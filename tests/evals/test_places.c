@@ -11,6 +11,7 @@
 #include "tests/support/fake_provider.h"
 #include "tests/support/simulated_run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static struct arena *arena;
@@ -301,6 +302,176 @@ static void rates_are_over_what_was_asked(void **state) {
     simulated_close(&s);
 }
 
+// ---- scattered ----
+
+// Each constraint at each place, and behind each other one, equally often.
+static void orders_are_balanced(void **state) {
+    (void)state;
+    for (int n = 2; n <= 9; n++) {
+        struct experiment_placement row = {.scatter = true, .move_count = n};
+        int orders = placement_orders(&row), at[9][9] = {{0}}, behind[9][9] = {{0}};
+        assert_int_equal(orders, n % 2 == 0 ? n : 2 * n);
+        for (int o = 0; o < orders; o++) {
+            int member[9];
+            for (int i = 0; i < n; i++) member[i] = -1;
+            for (int m = 0; m < n; m++) {
+                int place = placement_order(&row, o, m);
+                assert_in_range(place, 0, n - 1);
+                assert_int_equal(member[place], -1);
+                member[place] = m;
+                at[m][place]++;
+            }
+            for (int i = 1; i < n; i++) behind[member[i - 1]][member[i]]++;
+        }
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < n; k++) {
+                assert_int_equal(at[i][k], orders / n);
+                assert_int_equal(behind[i][k], i == k ? 0 : orders / n);
+            }
+    }
+}
+
+static const char scattered[] = "  - {id: row, scatter: [contact, order, day],\n"
+                                "     depths: [end, start, middle]}\n";
+
+static void constraints_are_scattered(void **state) {
+    (void)state;
+    struct experiment *x;
+    struct plan p = make(scattered, NULL, &x);
+    assert_int_equal(p.trial_count, 4 * (6 + 1));
+    for (int o = 1; o <= 6; o++) {
+        char asked[16];
+        snprintf(asked, sizeof asked, "order-%d", o);
+        const struct record_trial *t =
+            find(&p, arena_printf(arena, "fake/placed/256/row@%s/3/0", asked));
+        assert_string_equal(t->depth, asked);
+        assert_int_equal(t->span_count, 3);
+        static const char *const places[] = {"start", "middle", "end"};
+        for (int i = 0; i < 3; i++) {
+            assert_string_equal(t->spans[i].place, places[i]);
+            int member = 0;
+            while (strcmp(x->constraints[member].id, t->spans[i].constraint) != 0) member++;
+            assert_int_equal(placement_order(&x->placements[0], o - 1, member), i);
+        }
+    }
+    experiment_close(x);
+    p = make(scattered, "depth=order-2,repeat=1", &x);
+    assert_int_equal(p.trial_count, 1);
+    experiment_close(x);
+    // One order a repeat, in turn.
+    p = make("  - {id: row, scatter: [order, day], orders: one, depths: [start, end],\n"
+             "     others: {contact: middle}}\n",
+             "arm=placed", &x);
+    assert_int_equal(p.trial_count, 4);
+    for (int r = 0; r < 4; r++)
+        find(&p, arena_printf(arena, "fake/placed/256/row@order-%d/%d/0", r % 2 + 1, r));
+    experiment_close(x);
+}
+
+static void scattering_is_checked(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct experiment *x;
+    static const char *const wrong[][2] = {
+        {"  - {id: r, scatter: [order, day], move: [order], depths: [start, end],\n"
+         "     others: {contact: end}}\n",
+         "move: scatter is given too"},
+        {"  - {id: r, scatter: [order, day], depths: [start], others: {contact: end}}\n",
+         "scatter: 2 constraints over 1 places"},
+        {"  - {id: r, scatter: [order, order], depths: [start, end],\n"
+         "     others: {contact: end, day: end}}\n",
+         "scatter: 'order' stands in it twice"},
+        {"  - {id: r, move: [order], orders: one, depths: [start], others: {contact: end, day: "
+         "end}}\n",
+         "orders: only scatter has orders"},
+        {"  - {id: r, depths: [start], others: {contact: end, day: end}}\n", "move: is missing"},
+        {"  - {id: r, move: [order], depths: [order-1], others: {contact: end, day: end}}\n",
+         "depths[0]: expected start"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ASSERT_FAILS(load(wrong[i][0], NULL, &x, &e), e, ERR_CONFIG, wrong[i][1]);
+    ASSERT_FAILS(load(scattered, "depth=middle", &x, &e), e, ERR_CONFIG, "depth 'middle'");
+    ASSERT_FAILS(load(scattered, "depth=order-7", &x, &e), e, ERR_CONFIG, "depth 'order-7'");
+}
+
+// Replies that meet a constraint unless it stands in the middle.
+static struct record_outcome **answer(const struct plan *p) {
+    struct record_outcome **list = arena_array(arena, (size_t)p->trial_count, sizeof(void *));
+    for (int64_t i = 0; i < p->trial_count; i++) {
+        const struct record_trial *t = &p->trials[i];
+        list[i] = arena_alloc(arena, sizeof *list[i]);
+        *list[i] = (struct record_outcome){
+            .trial = i, .key = t->key, .attempt = 1, .finish = "stop", .verdict_count = 3};
+        list[i]->verdicts = arena_array(arena, 3, sizeof *list[i]->verdicts);
+        static const char *const ids[] = {"order", "day", "contact"};
+        for (int c = 0; c < 3; c++) {
+            struct record_verdict *v = &list[i]->verdicts[c];
+            *v = (struct record_verdict){.constraint = ids[c], .verdict = VERDICT_OMITTED};
+            for (int k = 0; k < t->span_count; k++)
+                if (strcmp(t->spans[k].constraint, ids[c]) == 0 &&
+                    strcmp(t->spans[k].place, "middle") != 0)
+                    v->verdict = VERDICT_MET;
+        }
+    }
+    return list;
+}
+
+// Every constraint is told by its own depth; all together by the order.
+static void scattered_rows_are_read_by_own_depth(void **state) {
+    (void)state;
+    struct experiment *x;
+    struct err e = {0};
+    struct plan p = make(scattered, NULL, &x);
+    json_t *identity = json_object();
+    struct record r = {.identity = identity,
+                       .trials = p.trials,
+                       .trial_count = p.trial_count,
+                       .outcomes = answer(&p),
+                       .done_count = p.trial_count};
+    struct experiment_gate gates[1] = {{.id = "own",
+                                        .metric = "met_rate",
+                                        .has_at_most = true,
+                                        .at_most = 0.5,
+                                        .of = 1,
+                                        .where = {.model = -1,
+                                                  .length_tokens = -1,
+                                                  .placement = -1,
+                                                  .has_place = true,
+                                                  .place = place_at(DEPTH_MOST / 2)}}};
+    x->gates = gates;
+    x->gate_count = 1;
+    struct summary out;
+    ASSERT_OK(summarize(&r, x, arena, &out, &e), e);
+    assert_int_equal(out.place_count, 3 + 6);
+    for (int i = 0; i < out.table_count; i++) {
+        const struct summary_table *t = &out.tables[i];
+        bool all = strcmp(t->constraint, "all") == 0;
+        assert_int_equal(t->cell_count, all ? 6 : 3);
+        for (int k = 0; k < t->cell_count; k++) {
+            const struct summary_place *place = &out.places[t->cells[k].column];
+            assert_int_equal(t->cells[k].rate.n, all ? 4 : 8);
+            assert_int_equal(t->cells[k].rate.repeats, 4);
+            assert_true(all == str_starts(str_from(place->place), STR("order-")));
+            int met = all || strcmp(place->place, "middle") == 0 ? 0 : 8;
+            assert_int_equal(t->cells[k].rate.met, met);
+        }
+    }
+    int gaps = 0;
+    for (int i = 0; i < out.contrast_count; i++) {
+        const struct summary_contrast *c = &out.contrasts[i];
+        assert_string_not_equal(c->constraint, "all");
+        if (strcmp(c->name, "middle_against_ends") != 0) continue;
+        gaps++;
+        assert_true(c->effect == 1.0);
+        assert_int_equal(c->repeats, 4);
+    }
+    assert_int_equal(gaps, 3);
+    assert_int_equal(out.gates[0].rate.n, 8);
+    assert_int_equal(out.gates[0].rate.met, 0);
+    json_decref(identity);
+    experiment_close(x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spellings_go_there_and_back),
@@ -309,6 +480,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(places_belong_where_they_may, setup, teardown),
         cmocka_unit_test_setup_teardown(rows_leave_constraints_out, setup, teardown),
         cmocka_unit_test(rates_are_over_what_was_asked),
+        cmocka_unit_test(orders_are_balanced),
+        cmocka_unit_test_setup_teardown(constraints_are_scattered, setup, teardown),
+        cmocka_unit_test_setup_teardown(scattering_is_checked, setup, teardown),
+        cmocka_unit_test_setup_teardown(scattered_rows_are_read_by_own_depth, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
