@@ -160,18 +160,16 @@ static void write_sentence(struct summary_contrast *c, const char *where, double
                            100 * c->effect)
             : arena_printf(a, "%s is met %.1f points %s often %s", what, 100 * fabs(c->effect),
                            c->effect < 0 ? "less" : "more", where);
-    const char *numbers =
-        c->has_interval ? arena_printf(a, "95 %% interval of the difference %.1f to %.1f, p = %.4f",
-                                       100 * c->low, 100 * c->high, c->p)
-                        : arena_printf(a, "p = %.4f", c->p);
+    const char *numbers = arena_printf(a, "95 %% interval of the difference %.1f to %.1f, p = %.4f",
+                                       100 * c->low, 100 * c->high, c->p);
     const char *corrected = p != c->p ? arena_printf(a, ", %.4f after Holm's correction", p) : "";
     const char *unscored = unscored_words(apart, a);
     if (c->underpowered)
         c->sentence = arena_printf(a,
                                    "%sUnderpowered: %d repeats are too few for a conclusion (10 at "
-                                   "least). Seen: %s (%s%s).%s",
-                                   kind, c->repeats, seen, numbers, corrected, unscored);
-    else if (p <= 0.05 && c->has_interval && c->low <= 0 && c->high >= 0)
+                                   "least). Seen: %s.%s",
+                                   kind, c->repeats, seen, unscored);
+    else if (p <= 0.05 && c->low <= 0 && c->high >= 0)
         // Exact test and interval are two approximations; a difference is only what both show.
         c->sentence = arena_printf(a,
                                    "%sNo difference shown: the test alone would show one, but the "
@@ -186,6 +184,14 @@ static void write_sentence(struct summary_contrast *c, const char *where, double
 }
 
 // ---- one contrast ----
+
+// Too few repeats have none.
+static void take_interval(struct summary_contrast *c, struct stats_interval i) {
+    c->has_interval = !c->underpowered;
+    if (!c->has_interval) return;
+    c->low = i.low;
+    c->high = i.high;
+}
 
 struct pending {
     struct summary_contrast contrast;
@@ -224,12 +230,9 @@ static void compare_places(const struct table *t, const struct contrast_kind *ki
     const char *stream =
         arena_printf(a, "%s/%s/%s/%s/%s", c->model, c->placement, c->constraint, c->name, c->scope);
     c->p = stats_sign_flip(d, c->repeats, y->x->seed, stream, &c->nonzero);
-    if (!c->underpowered) {
-        struct stats_interval i = stats_paired(d, c->repeats);
-        c->low = i.low;
-        c->high = i.high;
-        c->has_interval = true;
-    }
+    double squares = 0;
+    for (int k = 0; k < kind->count; k++) squares += kind->weights[k] * kind->weights[k];
+    take_interval(c, stats_paired_contrast(d, c->repeats, squares));
     out->apart = unscored_apart(t, s.columns, s.count, first, last);
 }
 
@@ -272,6 +275,8 @@ static bool compare_row(const struct table *t, int placement, int first, int las
     const char *stream =
         arena_printf(a, "%s/%s/%s/%s", c->model, c->placement, c->constraint, c->scope);
     c->p = stats_places(values, c->repeats, k, y->x->seed, stream);
+    c->q = stats_cochran_q(values, c->repeats, k);
+    take_interval(c, stats_places_range(values, c->repeats, k));
     out->apart = unscored_apart(t, columns, k, first, last);
     return true;
 }

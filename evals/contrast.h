@@ -6,10 +6,11 @@
 //   start_against_end      start - end
 //   start_against_middle   start - middle
 //   end_against_middle     end - middle
-//   places_alike           largest minus smallest mean over all places of the row; its test is the
-//                          permutation test within repeats, and it has no interval
+//   places_alike           largest minus smallest mean over all places of the row, with bounds of
+//   the
+//                          true range; its test is Cochran's Q under permutation within repeats
 // A repeat with no ok trial in one of the cells it needs is left out. With fewer than 10 repeats
-// there is no interval and the contrast is underpowered.
+// the contrast is underpowered: the effect is shown, without interval and p-value.
 #ifndef LACUNA_EVALS_CONTRAST_H
 #define LACUNA_EVALS_CONTRAST_H
 

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+enum { STEPS_MOST = 720 };
+#define WORK_MOST 400000000 // additions
+
 static double enumerate_signs(const double *d, int n, double observed) {
     // Gray code: each step flips one sign. The first sign stays +: the other half mirrors it.
     double sum = 0;
@@ -43,29 +46,66 @@ static double draw_signs(const double *d, int n, double observed, uint64_t seed,
     return (1.0 + hits) / (1.0 + STATS_DRAWS);
 }
 
-double stats_sign_flip(const double *d, int count, uint64_t seed, const char *name, int *nonzero) {
-    double *kept = malloc(((size_t)count + 1) * sizeof *kept);
-    if (kept == NULL) mem_exhausted("a permutation test", (size_t)count * sizeof *kept);
-    int n = 0, positive = 0;
+// The least number of steps to 1 such that all differences are whole steps; 0: none is small
+// enough.
+static int find_steps(const double *d, int n) {
+    for (int steps = 1; steps <= STEPS_MOST; steps++) {
+        int i = 0;
+        while (i < n && fabs(d[i] * steps - nearbyint(d[i] * steps)) < STATS_TIE * steps) i++;
+        if (i == n) return steps;
+    }
+    return 0;
+}
+
+// With s the steps that are positive and S all steps, the sum is 2s - S: P(|2s - S| >= |observed|).
+// Returns -1 where that is too much work.
+static double sum_signs(const double *d, int n, double observed, int steps) {
+    int64_t all = 0;
+    for (int i = 0; i < n; i++) all += (int64_t)nearbyint(fabs(d[i]) * steps);
+    if (all * n > WORK_MOST) return -1;
+    double *weight = calloc((size_t)all + 1, sizeof *weight);
+    if (weight == NULL) mem_exhausted("a permutation test", (size_t)all * sizeof *weight);
+    int64_t reach = 0, wanted = (int64_t)nearbyint(observed * steps);
+    weight[0] = 1;
+    for (int i = 0; i < n; i++) {
+        int64_t size = (int64_t)nearbyint(fabs(d[i]) * steps);
+        reach += size;
+        for (int64_t s = reach; s >= size; s--) weight[s] = (weight[s] + weight[s - size]) / 2;
+        for (int64_t s = size - 1; s >= 0; s--) weight[s] /= 2;
+    }
+    double p = 0;
+    for (int64_t s = 0; s <= all; s++)
+        if (2 * s - all >= wanted || all - 2 * s >= wanted) p += weight[s];
+    free(weight);
+    return stats_clamp(p, 0, 1);
+}
+
+static double test(const double *d, int n, double observed, uint64_t seed, const char *name) {
+    int positive = 0;
     bool one_size = true;
-    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        positive += d[i] > 0;
+        one_size = one_size && fabs(fabs(d[i]) - fabs(d[0])) < STATS_TIE;
+    }
+    if (one_size) return stats_mcnemar(positive, n - positive); // 1 where there are none
+    int steps = find_steps(d, n);
+    double p = steps > 0 ? sum_signs(d, n, observed, steps) : -1;
+    if (p >= 0) return p;
+    return n <= STATS_EXACT_MOST ? enumerate_signs(d, n, observed)
+                                 : draw_signs(d, n, observed, seed, name);
+}
+
+double stats_sign_flip(const double *d, int count, uint64_t seed, const char *name, int *nonzero) {
+    double *kept = malloc(((size_t)count + 1) * sizeof *kept), sum = 0;
+    if (kept == NULL) mem_exhausted("a permutation test", (size_t)count * sizeof *kept);
+    int n = 0;
     for (int i = 0; i < count; i++) {
         if (fabs(d[i]) < STATS_TIE) continue;
         kept[n++] = d[i];
         sum += d[i];
-        positive += d[i] > 0;
-        one_size = one_size && fabs(fabs(d[i]) - fabs(kept[0])) < STATS_TIE;
     }
     *nonzero = n;
-    double p;
-    if (n == 0)
-        p = 1;
-    else if (one_size)
-        p = stats_mcnemar(positive, n - positive);
-    else if (n <= STATS_EXACT_MOST)
-        p = enumerate_signs(kept, n, fabs(sum));
-    else
-        p = draw_signs(kept, n, fabs(sum), seed, name);
+    double p = test(kept, n, fabs(sum), seed, name);
     free(kept);
     return p;
 }

@@ -208,11 +208,13 @@ static void add_figures(const struct summary *s, struct buf *out) {
 static void add_contrasts(const struct summary *s, struct buf *out) {
     if (s->contrast_count == 0) return;
     buf_add_c(out, "<h2>Contrasts between placements</h2>\n<p class=\"soft\">Paired per repeat: "
-                   "the same filler and values at every place. Sign-flip test, two-sided; "
-                   "exploratory p-values are Holm-corrected.</p>\n<div class=\"scroll\"><table>"
+                   "the same filler and values at every place. Exact sign-flip test, two-sided; "
+                   "places_alike: Cochran's Q, permuted within repeats, and bounds of the "
+                   "largest difference. A difference is claimed where both the p-value after "
+                   "Holm's correction and the interval show it.</p>\n<div class=\"scroll\"><table>"
                    "<tr><th></th><th>model</th><th>constraint</th><th>row</th><th>contrast</th>"
                    "<th>scope</th><th>repeats</th><th>difference</th><th>95 % interval</th>"
-                   "<th>p</th></tr>\n");
+                   "<th>p</th><th>p, Holm</th></tr>\n");
     for (int i = 0; i < s->contrast_count; i++) {
         const struct summary_contrast *c = &s->contrasts[i];
         const char *const texts[] = {c->primary ? "primary" : "exploratory",
@@ -228,16 +230,16 @@ static void add_contrasts(const struct summary *s, struct buf *out) {
             buf_add_c(out, "</td>");
         }
         if (!c->defined) {
-            buf_add_c(out, "<td colspan=\"4\" class=\"soft\">undefined: a placement is "
+            buf_add_c(out, "<td colspan=\"5\" class=\"soft\">undefined: a placement is "
                            "missing</td></tr>\n");
             continue;
         }
         buf_printf(out, "<td>%d</td><td>%+.1f points</td><td>", c->repeats, c->effect * 100);
         if (c->has_interval)
-            buf_printf(out, "%+.1f to %+.1f", c->low * 100, c->high * 100);
+            buf_printf(out, "%+.1f to %+.1f</td><td>%.4f</td><td>%.4f</td></tr>\n", c->low * 100,
+                       c->high * 100, c->p, c->p_holm);
         else
-            buf_add_c(out, "underpowered");
-        buf_printf(out, "</td><td>%.4f</td></tr>\n", c->primary ? c->p : c->p_holm);
+            buf_add_c(out, "underpowered</td><td>-</td><td>-</td></tr>\n");
     }
     buf_add_c(out, "</table></div>\n");
 }

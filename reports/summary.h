@@ -52,7 +52,8 @@ struct summary_contrast {
     int repeats, nonzero;
     double effect, low, high; // difference of rates; interval when has_interval
     bool has_interval, underpowered;
-    double p, p_holm;     // two-sided sign-flip; p_holm over the exploratory family
+    double p, p_holm;     // two-sided; p_holm over the exploratory family; shown with an interval
+    double q;             // places_alike: Cochran's Q
     const char *sentence; // what it says, in words
 };
 

@@ -121,8 +121,8 @@ static void one_cell_is_mcnemar(void **state) {
         assert_int_equal(r->won - r->lost, r->met_now - r->met_before);
         assert_true(fabs(r->p - (mcnemar(r->lost, r->won))) < 1e-9);
         assert_true(fabs(r->effect - ((double)(r->won - r->lost) / 40)) < 1e-12);
-        // Agresti and Min: one half in each of the four cells
-        double n = 42, m = (r->won - r->lost) / n, q = (r->won + r->lost + 1) / n;
+        // Bonett and Price: one more of each kind of discordant pair
+        double n = 42, m = (r->won - r->lost) / n, q = (r->won + r->lost + 2) / n;
         double half = 1.959963984540054 * sqrt((q - m * m) / n);
         assert_true(fabs(r->low - (m - half)) < 1e-12);
         assert_true(fabs(r->high - (m + half)) < 1e-12);
