@@ -2,6 +2,7 @@
 #include "evals/cli_experiment.h"
 #include "evals/gates.h"
 #include "evals/plan.h"
+#include "evals/reach.h"
 #include "evals/run_setup.h"
 
 #include <inttypes.h>
@@ -75,6 +76,36 @@ static const char *grouped(int64_t n, char out[32]) {
     return out;
 }
 
+// How many constraints of the placed arm stand where a sliding window keeps them out of a reply.
+struct reach_counts {
+    struct reach reach;
+    int64_t constraints, at[REACH_NONE + 1];
+};
+
+static struct reach_counts reach_counts(const struct view *v, int model) {
+    struct reach_counts c = {.reach = reach_of(v->providers[model]->what.identity)};
+    for (int64_t i = 0; i < v->plan.trial_count; i++) {
+        const struct record_trial *t = &v->plan.trials[i];
+        if (strcmp(t->model, v->x->models[model].id) != 0) continue;
+        if (strcmp(t->arm, arm_name(ARM_PLACED)) != 0) continue;
+        for (int k = 0; k < t->span_count; k++) c.at[reach_place(&c.reach, t, &t->spans[k])]++;
+        c.constraints += t->span_count;
+    }
+    return c;
+}
+
+static void print_reach(const struct view *v, int model) {
+    char a[32], b[32], c[32], d[32];
+    struct reach_counts r = reach_counts(v, model);
+    if (r.reach.window == 0) return;
+    printf("  window    %s tokens in each of %" PRId64 " layers, so a reply depends on the last %s "
+           "tokens of its prompt\n",
+           grouped(r.reach.window, a), r.reach.layers, grouped(reach_tokens(&r.reach) + 1, b));
+    printf("            of %s placed constraints %s stand beyond that, and %s beyond one window\n",
+           grouped(r.constraints, c), grouped(r.at[REACH_NONE], a),
+           grouped(r.at[REACH_RELAYED], d));
+}
+
 static void print_model(const struct view *v, int model) {
     char a[32], b[32], c[32];
     struct model_facts f = model_facts(v, model);
@@ -89,6 +120,7 @@ static void print_model(const struct view *v, int model) {
         printf("  memory    %s bytes of KV a token; %.1f MiB for the longest trial (%s tokens)\n",
                grouped(f.kv_bytes_per_token, b),
                (double)(f.kv_bytes_per_token * f.longest) / (1 << 20), grouped(f.longest, c));
+    print_reach(v, model);
     const struct speed *speed = &v->speeds[model];
     if (!speed->known) {
         printf("  time      not known; --measure loads the model and times one trial\n");
@@ -147,6 +179,19 @@ static void print_text(const struct view *v) {
 
 // ---- JSON ----
 
+static json_t *reach_json(const struct view *v, int model) {
+    struct reach_counts r = reach_counts(v, model);
+    if (r.reach.window == 0) return json_null();
+    json_t *o = json_object();
+    json_put(o, "layers", json_integer(r.reach.layers));
+    json_put(o, "tokens", json_integer(r.reach.window));
+    json_put(o, "reach_tokens", json_integer(reach_tokens(&r.reach)));
+    json_put(o, "constraints", json_integer(r.constraints));
+    json_put(o, "out_of_reach", json_integer(r.at[REACH_NONE]));
+    json_put(o, "relayed", json_integer(r.at[REACH_RELAYED]));
+    return o;
+}
+
 static json_t *models_json(const struct view *v) {
     json_t *list = json_array();
     for (int m = 0; m < v->x->model_count; m++) {
@@ -163,6 +208,7 @@ static json_t *models_json(const struct view *v) {
         const struct speed *speed = &v->speeds[m];
         json_put(o, "seconds_most",
                  speed->known ? json_integer(seconds_most(&f, speed)) : json_null());
+        json_put(o, "window", reach_json(v, m));
         json_array_append_new(list, o);
     }
     return list;

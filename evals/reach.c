@@ -66,7 +66,29 @@ static struct share share_of(const struct reach *r, const struct tally *t, int m
     return s;
 }
 
-// "start and 25% of 256 tokens; 40% (3 of 20 trials) of 512 tokens"; a row's name where there are
+static const char *share_words(const struct share *s, struct arena *a) {
+    static const char *const words[] = {"directly", "relayed", "out of reach"};
+    struct buf b = {0};
+    for (int i = REACH_DIRECT; i <= REACH_NONE; i++) {
+        if (s->at[i] > 0 && s->at[i] == s->trials) buf_add_c(&b, words[i]);
+        if (s->at[i] > 0 && s->at[i] < s->trials)
+            buf_printf(&b, "%s%d %s", b.n > 0 ? ", " : "", s->at[i], words[i]);
+    }
+    const char *text = str_to_c(a, buf_str(&b));
+    buf_free(&b);
+    return text;
+}
+
+void reach_cells(const struct reach *r, const struct tally *t, int model, int constraint,
+                 struct arena *a, struct summary_table *table) {
+    for (int i = 0; r->window > 0 && i < table->cell_count; i++) {
+        struct summary_cell *c = &table->cells[i];
+        struct share s = share_of(r, t, model, c->length, c->column, constraint);
+        c->in_window = share_words(&s, a);
+    }
+}
+
+// "start, 25% of 256 tokens; 40% (3 of 20 trials) of 512 tokens"; a row's name where there are
 // several. Returns how many cells.
 static int add_cells(const struct reach *r, const struct tally *t, int model, int constraint,
                      enum reach_place place, struct buf *out) {

@@ -28,6 +28,10 @@ enum reach_place {
 enum reach_place reach_place(const struct reach *r, const struct record_trial *t,
                              const struct record_span *span);
 
+// Fills in_window of a table's cells.
+void reach_cells(const struct reach *r, const struct tally *t, int model, int constraint,
+                 struct arena *a, struct summary_table *table);
+
 // A remark for a table of a model with a window: the cells whose constraint lies out of reach, and
 // those in which it is only relayed; of a constraint that stands at several places the nearest
 // counts. NULL when it is seen directly everywhere. For all constraints at once a trial counts by

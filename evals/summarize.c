@@ -256,6 +256,7 @@ static void take_table(struct tally *t, int model, const struct reach *reach, in
     f.model = model;
     table->brief = tally_rate(t, &f, constraint);
     take_cells(t, model, constraint, a, table);
+    reach_cells(reach, t, model, constraint, a, table);
     summarize_remarks(x, t, model, reach, constraint, a, table);
 }
 

@@ -141,7 +141,9 @@ static void add_table_numbers(const struct summary *s, const struct summary_tabl
     buf_add_c(out, "<details><summary>Numbers</summary><div class=\"scroll\"><table><tr>"
                    "<th>length</th><th>place</th><th>real depth</th><th>met</th><th>rate</th>"
                    "<th>95 % interval</th><th>lift over absent</th><th>of finished replies</th>"
-                   "<th>omitted</th><th>violated</th><th>unscored</th><th>near miss</th></tr>\n");
+                   "<th>omitted</th><th>violated</th><th>unscored</th><th>near miss</th>");
+    bool windowed = t->cell_count > 0 && t->cells[0].in_window != NULL;
+    buf_printf(out, "%s</tr>\n", windowed ? "<th>in the window</th>" : "");
     for (int l = 0; l < s->length_count; l++)
         for (int i = 0; i < count; i++) {
             const struct summary_cell *c = layout_cell(t, l, places[i]);
@@ -158,11 +160,13 @@ static void add_table_numbers(const struct summary *s, const struct summary_tabl
             escape_html_c(out, s->places[places[i]].place);
             buf_printf(out,
                        "</td><td>%s</td><td>%s</td><td>%s</td><td>%s%s</td><td>%s</td>"
-                       "<td>%d/%d</td><td>%d</td><td>%d</td><td>%d</td><td>%d</td></tr>\n",
+                       "<td>%d/%d</td><td>%d</td><td>%d</td><td>%d</td><td>%d</td>",
                        real, fraction, percent, interval,
                        c->rate.underpowered ? " (underpowered)" : "", lift, c->rate.finished_met,
                        c->rate.finished_n, c->rate.omitted, c->rate.violated, c->rate.unscored,
                        c->rate.near);
+            if (c->in_window != NULL) buf_printf(out, "<td>%s</td>", c->in_window);
+            buf_add_c(out, "</tr>\n");
         }
     buf_add_c(out, "</table></div></details>\n");
 }

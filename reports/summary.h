@@ -23,6 +23,9 @@ struct summary_cell {
     double lift; // rate minus the absent arm's at the same length
     bool has_lift;
     int32_t depth_real_low, depth_real_high; // thousandths of a per cent over its trials
+    // Whether a sliding window lets the reply see it: "directly", "relayed", "out of reach", or of
+    // how many trials each is true. NULL: the model has no window.
+    const char *in_window;
 };
 // A placement row at one place ("order-moves@middle").
 struct summary_place {

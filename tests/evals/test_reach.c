@@ -1,8 +1,11 @@
-// How far back a reply can depend on its prompt, against a walk through the layers token by token.
+// How far back a reply can depend on its prompt, against a walk through the layers token by token;
+// and what a report says about it.
 #include "tests/support/support.h"
 
 #include "engine/base/rng.h"
 #include "evals/reach.h"
+#include "evals/summarize.h"
+#include "tests/support/simulated_run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,8 +65,60 @@ static void test_identity(void **state) {
     assert_int_equal(r.window, 0);
 }
 
+static double half(const struct record_trial *t) {
+    (void)t;
+    return 0.5;
+}
+
+// 2 layers of window 200 reach 398 tokens back. Of 512 tokens: start is beyond that, the middle is
+// relayed in even repeats and out of reach in odd ones, the end is seen directly.
+static void test_words(void **state) {
+    (void)state;
+    struct simulated_run s;
+    struct summary out;
+    struct err e = {0};
+    simulated_open(&s, half);
+    s.x.length_count = 1;
+    simulated_plan(&s);
+    simulated_answer(&s, 1);
+    for (int64_t i = 0; i < s.r.trial_count; i++) {
+        struct record_trial *t = &s.r.trials[i];
+        t->prompt_tokens = 512;
+        if (t->span_count == 0) continue;
+        bool odd = t->repeat % 2 == 1;
+        t->spans[0].tokens = 10;
+        t->spans[0].first_token = strcmp(t->depth, "0.000") == 0    ? 0
+                                  : strcmp(t->depth, "50.000") == 0 ? (odd ? 103 : 104)
+                                                                    : 312;
+    }
+    json_decref(s.r.identity);
+    ASSERT_OK(json_parse(STR("{\"models\": [{\"id\": \"toy\", \"layers\": 2, \"window\": 200}]}"),
+                         "identity", &s.r.identity, &e),
+              e);
+    ASSERT_OK(summarize(&s.r, &s.x, s.arena, &out, &e), e);
+    const struct summary_table *table = &out.tables[0];
+    assert_int_equal(table->cell_count, 3);
+    assert_string_equal(table->cells[0].in_window, "out of reach");
+    assert_string_equal(table->cells[1].in_window, "10 relayed, 10 out of reach");
+    assert_string_equal(table->cells[2].in_window, "directly");
+    const char *remark = table->remarks[table->remark_count - 1];
+    static const char *const words[] = {
+        "reach: order at start, middle (10 of 20 trials) of 512 tokens.", "the last 399 tokens",
+        "between: order at middle (10 of 20 trials) of 512 tokens."};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(remark, words[i]) == NULL) fail_msg("no '%s' in: %s", words[i], remark);
+    // Without a window nothing is said.
+    json_object_clear(json_array_get(json_object_get(s.r.identity, "models"), 0));
+    ASSERT_OK(summarize(&s.r, &s.x, s.arena, &out, &e), e);
+    assert_null(out.tables[0].cells[0].in_window);
+    for (int i = 0; i < out.tables[0].remark_count; i++)
+        assert_null(strstr(out.tables[0].remarks[i], "reach"));
+    simulated_close(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_places),
-                                       cmocka_unit_test(test_identity)};
+                                       cmocka_unit_test(test_identity),
+                                       cmocka_unit_test(test_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
