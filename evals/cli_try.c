@@ -52,6 +52,11 @@ static int find_constraint(const struct experiment *x, const char *id, int *out,
     return result;
 }
 
+// Its own variables and those that all constraints share.
+static bool is_var_of(const struct record_var *v, const char *constraint) {
+    return strcmp(v->constraint, constraint) == 0 || strcmp(v->constraint, RECORD_SHARED_VARS) == 0;
+}
+
 // "--var name=value" replaces what the repeat has drawn for this constraint.
 static int override_vars(const struct trying *t, const char *constraint, struct repeat_draw *d,
                          struct err *e) {
@@ -61,7 +66,7 @@ static int override_vars(const struct trying *t, const char *constraint, struct 
         struct str name = {item, (size_t)(equals - item)};
         bool found = false;
         for (int k = 0; k < d->var_count; k++) {
-            if (strcmp(d->vars[k].constraint, constraint) != 0) continue;
+            if (!is_var_of(&d->vars[k], constraint)) continue;
             if (!str_equal_c(name, d->vars[k].name)) continue;
             d->vars[k].value = str_from(equals + 1);
             found = true;
@@ -92,7 +97,7 @@ static void print_text(const struct experiment_constraint *c, const struct repea
         printf("%s" STR_FMT "%s", i == 0 ? "  near misses: " : ", ", STR_ARG(v->near[i]),
                i + 1 == v->near_count ? "\n" : "");
     for (int i = 0; i < d->var_count; i++)
-        if (strcmp(d->vars[i].constraint, c->id) == 0)
+        if (is_var_of(&d->vars[i], c->id))
             printf("  with %s = " STR_FMT "\n", d->vars[i].name, STR_ARG(d->vars[i].value));
 }
 
@@ -113,8 +118,7 @@ static void print_json(const struct experiment_constraint *c, const struct repea
         json_put(o, "near", near);
     }
     for (int i = 0; i < d->var_count; i++)
-        if (strcmp(d->vars[i].constraint, c->id) == 0)
-            json_put_bytes(vars, d->vars[i].name, d->vars[i].value);
+        if (is_var_of(&d->vars[i], c->id)) json_put_bytes(vars, d->vars[i].name, d->vars[i].value);
     json_put(o, "vars", vars);
     json_put_bytes(o, "why", str_from(why)); // it quotes the reply, which may hold any bytes
     struct buf out = {0};

@@ -97,13 +97,21 @@ struct experiment_filler {
     bool may_match;     // the user's own documents may match the checks
 };
 
-enum variable_kind { VARIABLE_DIGITS, VARIABLE_LETTERS, VARIABLE_CHOICE };
+enum variable_kind {
+    VARIABLE_DIGITS,
+    VARIABLE_LETTERS,
+    VARIABLE_CHOICE,
+    VARIABLE_NUMBER, // in decimal, no leading zeros
+    VARIABLE_WORDS,  // "amber-lantern"
+    VARIABLE_UUID,   // version 4
+};
 struct experiment_variable {
     const char *name;
     enum variable_kind kind;
     int count;           // digits, letters
     struct str *choices; // choice
     int choice_count;
+    int64_t least, most; // number; -1: not given
 };
 
 enum constraint_kind { CONSTRAINT_STATE, CONSTRAINT_FORMAT, CONSTRAINT_FORBID };
@@ -116,6 +124,8 @@ struct experiment_constraint {
     size_t rule_at;
     struct experiment_variable *vars;
     int var_count;
+    const struct experiment_variable *shared; // the experiment's own variables, borrowed
+    int shared_count;
     // Patterns and values as written, {{name}} not yet replaced; p == NULL: not given.
     struct str value, met, violated, answered;
     bool ignore_case, multiline, dotall; // flags of the patterns, recorded
@@ -191,6 +201,8 @@ struct experiment {
     struct experiment_message *messages;
     int message_count;
     struct experiment_filler filler;
+    struct experiment_variable *vars; // shared by messages and constraints
+    int var_count;
     struct experiment_constraint *constraints;
     int constraint_count;
     const char *cases_path; // NULL: none

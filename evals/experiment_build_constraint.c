@@ -3,18 +3,24 @@
 
 #include <string.h>
 
-static void build_variables(struct load *l, const json_t *map, struct experiment_constraint *c) {
-    static const char *const kinds[] = {"digits", "letters", "choice", NULL};
-    c->vars = arena_array(l->arena, json_object_size(map) + 1, sizeof *c->vars);
+struct experiment_variable *build_variables(struct load *l, const json_t *map, int *count) {
+    static const char *const kinds[] = {"digits", "letters", "choice", "number",
+                                        "words",  "uuid",    NULL};
+    struct experiment_variable *vars =
+        arena_array(l->arena, json_object_size(map) + 1, sizeof *vars);
     const char *name;
     json_t *o;
+    *count = 0;
     json_object_foreach((json_t *)map, name, o) {
-        struct experiment_variable *v = &c->vars[c->var_count++];
+        struct experiment_variable *v = &vars[(*count)++];
         v->name = arena_strdup(l->arena, name);
         v->kind = (enum variable_kind)load_index(load_word(l, o, "kind"), kinds);
         v->count = (int)load_integer(o, "count", 0);
         v->choices = load_texts(l, o, "choices", &v->choice_count);
+        v->least = load_integer(o, "least", -1);
+        v->most = load_integer(o, "most", -1);
     }
+    return vars;
 }
 
 void build_constraints(struct load *l, const json_t *list) {
@@ -31,7 +37,9 @@ void build_constraints(struct load *l, const json_t *list) {
         const struct str rule = load_text(l, o, "in_prompt");
         c->in_prompt = rule.p != NULL;
         if (c->in_prompt) c->text = rule;
-        build_variables(l, json_object_get(o, "vars"), c);
+        c->vars = build_variables(l, json_object_get(o, "vars"), &c->var_count);
+        c->shared = x->vars;
+        c->shared_count = x->var_count;
         c->value = load_text(l, o, "value");
         c->met = load_text(l, o, "met");
         c->violated = load_text(l, o, "violated");

@@ -99,6 +99,10 @@ static int see_reference(void *context, struct str name, struct err *e) {
         }
         if (count < most) known[count++] = c->vars[i].name;
     }
+    for (int i = 0; i < r->l->x->var_count; i++) {
+        if (str_equal_c(name, r->l->x->vars[i].name)) return 0;
+        if (count < most) known[count++] = r->l->x->vars[i].name;
+    }
     for (int i = 0; i < r->l->column_count; i++) {
         if (str_equal_c(name, r->l->columns[i])) return 0;
         if (count < most) known[count++] = r->l->columns[i];
@@ -191,29 +195,6 @@ static void check_filler(struct load *l) {
         WRONG("prompt.filler.wrapper", "%s", without_where(&e));
 }
 
-static void check_variable(struct load *l, const struct experiment_variable *v, const char *path) {
-    if (strcmp(v->name, "filler") == 0) WRONG(path, "the name 'filler' is taken");
-    if (strncmp(v->name, "re:", 3) == 0)
-        WRONG(path, "a leading 're:' has a meaning of its own in patterns");
-    if (v->kind == VARIABLE_CHOICE) {
-        if (v->choice_count == 0) WRONG(path, "a choice needs choices: [...]");
-        if (v->count != 0) WRONG(AT("%s.count", path), "a choice takes no count");
-        for (int i = 0; i < v->choice_count; i++)
-            for (int k = 0; k < i; k++)
-                if (v->choices[i].p != NULL && str_equal(v->choices[i], v->choices[k])) {
-                    WRONG(AT("%s.choices[%d]", path, i), "'" STR_FMT "' stands in the list twice",
-                          STR_ARG(v->choices[i]));
-                    return;
-                }
-    } else {
-        if (v->count == 0) WRONG(path, "needs count: how many characters are drawn");
-        if (v->choice_count > 0) WRONG(AT("%s.choices", path), "only kind choice takes choices");
-    }
-    for (int i = 0; i < l->column_count; i++)
-        if (strcmp(v->name, l->columns[i]) == 0)
-            WRONG(path, "the cases have a column of that name; rename the variable");
-}
-
 static void check_kind(struct load *l, const struct experiment_constraint *c, const char *path) {
     switch (c->kind) {
     case CONSTRAINT_STATE:
@@ -268,7 +249,7 @@ static void check_constraint(struct load *l, const struct experiment_constraint 
             check_references(&r, lists[k].texts[i], false,
                              AT("%s.examples.%s[%d]", path, lists[k].name, i));
     for (int i = 0; i < c->var_count; i++)
-        check_variable(l, &c->vars[i], AT("%s.vars.%s", path, c->vars[i].name));
+        experiment_check_variable(l, &c->vars[i], AT("%s.vars.%s", path, c->vars[i].name));
     if (c->example_violated_count > 0 && c->violated.p == NULL)
         WRONG(AT("%s.examples.violated", path),
               "there is no violated pattern that they could prove");
@@ -425,6 +406,7 @@ void experiment_check(struct load *l) {
     experiment_check_rules(l);
     check_messages(l);
     check_filler(l);
+    experiment_check_shared(l);
     check_constraints(l);
     check_placements(l);
     check_lengths(l);

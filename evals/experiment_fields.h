@@ -59,7 +59,7 @@ extern const struct field experiment_fields[]; // the top level
 // Its parts, one file a topic (experiment_fields_*.c).
 extern const struct field model_fields[], generation_fields[];
 extern const struct field prompt_fields[], cases_fields[];
-extern const struct field constraint_fields[];
+extern const struct field variable_fields[], constraint_fields[];
 extern const struct field placement_fields[], length_fields[];
 extern const struct field tolerate_fields[], primary_fields[], gate_fields[];
 

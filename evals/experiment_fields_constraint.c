@@ -3,31 +3,9 @@
 
 #include <stdint.h>
 
-static const char *const variable_words[] = {"digits", "letters", "choice", NULL};
 static const char *const constraint_words[] = {"state", "format", "forbid", NULL};
 
 static const char *const text_instead[] = {"text_file", "in_prompt", NULL};
-
-static const struct field variable_fields[] = {
-    {.key = "kind",
-     .type = FIELD_WORD,
-     .words = variable_words,
-     .flags = FIELD_REQUIRED,
-     .example = "digits",
-     .help = "digits, letters, or choice"},
-    {.key = "count",
-     .type = FIELD_INTEGER,
-     .least = 1,
-     .most = 1000,
-     .example = "5",
-     .help = "digits, letters: how many"},
-    {.key = "choices",
-     .type = FIELD_TEXT,
-     .shape = SHAPE_LIST,
-     .items_least = 1,
-     .help = "choice: one of these"},
-    {.key = NULL},
-};
 
 static const struct field example_fields[] = {
     {.key = "met",

@@ -25,6 +25,9 @@ int experiment_read(struct str source, const char *path,
 void experiment_build(struct load *l, const json_t *resolved);
 // What the table cannot say: how the fields fit together.
 void experiment_check(struct load *l);
+void experiment_check_variable(struct load *l, const struct experiment_variable *v,
+                               const char *path);
+void experiment_check_shared(struct load *l);   // the experiment's own variables
 void experiment_check_analysis(struct load *l); // primary and gates
 // Finds the rules that constraints take over from the messages (in_prompt).
 void experiment_check_rules(struct load *l);

@@ -20,6 +20,7 @@ const char *load_path(struct load *l, const json_t *value);
 // The constraint of that id, or -1 and a complaint at `path`.
 int load_constraint(struct load *l, const char *id, const char *path);
 
+struct experiment_variable *build_variables(struct load *l, const json_t *map, int *count);
 void build_prompt(struct load *l, const json_t *o);
 void build_constraints(struct load *l, const json_t *list);
 void build_placements(struct load *l, const json_t *list);

@@ -33,6 +33,8 @@ static const struct experiment_variable *find_variable(const struct experiment_c
                                                        struct str name) {
     for (int i = 0; i < c->var_count; i++)
         if (str_equal_c(name, c->vars[i].name)) return &c->vars[i];
+    for (int i = 0; i < c->shared_count; i++)
+        if (str_equal_c(name, c->shared[i].name)) return &c->shared[i];
     return NULL;
 }
 
@@ -73,23 +75,64 @@ static bool append_choices(struct expansion *x, const struct experiment_variable
     return true;
 }
 
+static int digits_of(int64_t n) {
+    int digits = 1;
+    for (; n >= 10; n /= 10) digits++;
+    return digits;
+}
+
+static void append_wildcards(struct points *all, int count, uint32_t wildcard, int n,
+                             struct arena *a) {
+    for (int i = 0; i < n; i++) append_to_all(all, count, &wildcard, 1, a);
+}
+
+// One alternative for each number of digits.
+static bool append_number(struct expansion *x, const struct experiment_variable *v) {
+    int least = digits_of(v->least), most = digits_of(v->most), before = x->count;
+    if (before * (most - least + 1) > ALTERNATIVES_MOST) return false;
+    for (int digits = most; digits >= least; digits--) {
+        struct points *to = &x->all[(digits - least) * before];
+        memmove(to, x->all, (size_t)before * sizeof *to);
+        append_wildcards(to, before, VALUE_ANY_DIGIT, digits, x->a);
+    }
+    x->count = before * (most - least + 1);
+    return true;
+}
+
+static void append_words(struct expansion *x) {
+    const uint32_t key[] = {VALUE_ANY_ADJECTIVE, '-', VALUE_ANY_NOUN};
+    append_to_all(x->all, x->count, key, 3, x->a);
+}
+
+static void append_uuid(struct expansion *x, struct str drawn) {
+    for (size_t i = 0; i < drawn.n; i++) {
+        uint32_t point = drawn.p[i] == '-' ? '-' : VALUE_ANY_HEX;
+        append_to_all(x->all, x->count, &point, 1, x->a);
+    }
+}
+
 static bool append_variable(struct expansion *x, struct str name) {
     const struct experiment_variable *v = find_variable(x->c, name);
     struct str drawn = drawn_value(x->vars, x->var_count, name);
-    if (v != NULL && v->kind == VARIABLE_CHOICE) {
-        x->has_shape = true;
-        return append_choices(x, v);
-    }
-    bool digits = v != NULL && v->kind == VARIABLE_DIGITS;
-    bool capitals =
-        v != NULL && v->kind == VARIABLE_LETTERS && all_capitals(drawn) && !x->c->ignore_case;
-    if (!digits && !capitals) {
+    bool shape = v != NULL;
+    if (v != NULL && v->kind == VARIABLE_LETTERS) shape = all_capitals(drawn) && !x->c->ignore_case;
+    if (!shape) {
         append_text(x->all, x->count, drawn, x->c->ignore_case, x->a);
         return true;
     }
     x->has_shape = true;
-    uint32_t wildcard = digits ? VALUE_ANY_DIGIT : VALUE_ANY_CAPITAL;
-    for (size_t i = 0; i < drawn.n; i++) append_to_all(x->all, x->count, &wildcard, 1, x->a);
+    switch (v->kind) {
+    case VARIABLE_CHOICE: return append_choices(x, v);
+    case VARIABLE_NUMBER: return append_number(x, v);
+    case VARIABLE_WORDS: append_words(x); break;
+    case VARIABLE_UUID: append_uuid(x, drawn); break;
+    case VARIABLE_DIGITS:
+        append_wildcards(x->all, x->count, VALUE_ANY_DIGIT, (int)drawn.n, x->a);
+        break;
+    case VARIABLE_LETTERS:
+        append_wildcards(x->all, x->count, VALUE_ANY_CAPITAL, (int)drawn.n, x->a);
+        break;
+    }
     return true;
 }
 
@@ -128,8 +171,10 @@ void near_compile(const struct value_rules *rules, const struct experiment_const
         add_shapes(rules, &x, c->value, out);
         return;
     }
-    for (int i = 0; c->met.p != NULL && i < c->var_count; i++) {
-        struct str use = str_from(arena_printf(a, "{{%s}}", c->vars[i].name));
+    for (int i = 0; c->met.p != NULL && i < c->var_count + c->shared_count; i++) {
+        const struct experiment_variable *v =
+            i < c->var_count ? &c->vars[i] : &c->shared[i - c->var_count];
+        struct str use = str_from(arena_printf(a, "{{%s}}", v->name));
         if (str_find(c->met, use, 0) != STR_NONE) add_shapes(rules, &x, use, out);
     }
 }

@@ -15,9 +15,10 @@ struct near_shapes {
 };
 
 // From `value`, or from each variable that `met` uses: digits become any digits of the same count,
-// capital letters any capitals of the same count, a choice each of its choices. Variables of other
-// kinds (small letters, which have the shape of any word; columns of cases) stay as they are, and a
-// template without a variable part has no shape.
+// numbers any of as many digits, capital letters any capitals of the same count, keys of two words
+// and UUIDs any other, a choice each of its choices. Small letters (which have the shape of any
+// word) and columns of cases stay as they are, and a template without a variable part has no
+// shape.
 void near_compile(const struct value_rules *rules, const struct experiment_constraint *c,
                   const struct variable *vars, int var_count, struct arena *a,
                   struct near_shapes *out);

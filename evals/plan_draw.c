@@ -2,6 +2,8 @@
 // placements or other repeats.
 #include "evals/plan_internal.h"
 
+#include "evals/words.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -29,7 +31,23 @@ struct rng plan_sampling_stream(const struct experiment *x, const struct record_
 // ---- values ----
 
 static struct str value_draw(const struct experiment_variable *v, struct rng *r, struct arena *a) {
-    if (v->kind == VARIABLE_CHOICE) return v->choices[rng_below(r, (uint64_t)v->choice_count)];
+    switch (v->kind) {
+    case VARIABLE_CHOICE: return v->choices[rng_below(r, (uint64_t)v->choice_count)];
+    case VARIABLE_NUMBER:
+        return str_from(arena_printf(
+            a, "%" PRId64, v->least + (int64_t)rng_below(r, (uint64_t)(v->most - v->least) + 1)));
+    case VARIABLE_WORDS: {
+        const char *adjective = words_draw(WORDS_ADJECTIVE, r);
+        return str_from(arena_printf(a, "%s-%s", adjective, words_draw(WORDS_NOUN, r)));
+    }
+    case VARIABLE_UUID: {
+        char text[RNG_UUID_SIZE];
+        rng_uuid(r, text);
+        return str_from(arena_strdup(a, text));
+    }
+    case VARIABLE_DIGITS:
+    case VARIABLE_LETTERS: break;
+    }
     char *p = arena_alloc(a, (size_t)v->count + 1);
     for (int i = 0; i < v->count; i++)
         p[i] = (char)(v->kind == VARIABLE_DIGITS ? '0' + rng_below(r, 10) : 'A' + rng_below(r, 26));
@@ -45,9 +63,9 @@ static bool value_used(const struct repeat_draw *d, struct str value) {
 // A value that no variable before it in the file has; where there is none (a short list, very few
 // digits), equal values stay.
 static struct str value_choose(const struct experiment *x, const struct repeat_draw *d,
-                               const char *constraint, const struct experiment_variable *v,
+                               const char *stream, const struct experiment_variable *v,
                                struct arena *a) {
-    struct rng r = repeat_stream(x, d, arena_printf(a, "vars %s.%s", constraint, v->name));
+    struct rng r = repeat_stream(x, d, stream);
     struct str value = value_draw(v, &r, a);
     for (int i = 0; i < DRAWS_MOST && value_used(d, value); i++) value = value_draw(v, &r, a);
     return value;
@@ -89,11 +107,15 @@ static int constraint_draw(const struct experiment *x, const struct case_table *
                            const struct case_row *row, int index, struct arena *plan_arena,
                            struct arena *a, struct repeat_draw *d, struct err *e) {
     const struct experiment_constraint *c = &x->constraints[index];
-    int most = c->var_count + cases->column_count;
+    int most = c->var_count + x->var_count + cases->column_count;
     d->known[index] = arena_array(a, (size_t)most + 1, sizeof *d->known[index]);
     for (int i = 0; i < c->var_count; i++)
         var_add(d, index, c->id, c->vars[i].name,
-                value_choose(x, d, c->id, &c->vars[i], plan_arena));
+                value_choose(x, d, arena_printf(a, "vars %s.%s", c->id, c->vars[i].name),
+                             &c->vars[i], plan_arena));
+    for (int i = 0; i < x->var_count; i++)
+        d->known[index][d->known_count[index]++] =
+            (struct variable){x->vars[i].name, d->vars[i].value};
     struct uses u = {cases, arena_array(a, (size_t)cases->column_count + 1, sizeof(bool))};
     TRY(uses_find(c, &u, e));
     for (int i = 0; i < cases->column_count; i++)
@@ -110,13 +132,19 @@ int repeat_draw(const struct experiment *x, const struct case_table *cases, int 
     *out = (struct repeat_draw){.index = index};
     if (row != NULL) out->case_id = arena_strdup(plan_arena, row->id);
     out->scope = scope_make(index, out->case_id, a);
-    size_t constraints = (size_t)x->constraint_count, vars = 0;
+    size_t constraints = (size_t)x->constraint_count, vars = (size_t)x->var_count;
     for (size_t i = 0; i < constraints; i++)
         vars += (size_t)x->constraints[i].var_count + (size_t)cases->column_count;
     out->vars = arena_array(plan_arena, vars + 1, sizeof *out->vars);
     out->known = arena_array(a, constraints + 1, sizeof *out->known);
     out->known_count = arena_array(a, constraints + 1, sizeof *out->known_count);
     out->texts = arena_array(a, constraints + 1, sizeof *out->texts);
+    for (int i = 0; i < x->var_count; i++) {
+        const struct experiment_variable *v = &x->vars[i];
+        struct str value =
+            value_choose(x, out, arena_printf(a, "shared %s", v->name), v, plan_arena);
+        out->vars[out->var_count++] = (struct record_var){RECORD_SHARED_VARS, v->name, value};
+    }
     for (int i = 0; i < x->constraint_count; i++)
         TRY(constraint_draw(x, cases, row, i, plan_arena, a, out, e));
     return messages_draw(x, cases, row, a, out, e);

@@ -15,11 +15,12 @@ struct rule_place {
 // what a trial's line needs is in the plan's.
 struct repeat_draw {
     int index;
-    const char *scope;       // of its random streams: "repeat 3", "case T-17"
-    const char *case_id;     // NULL: the experiment has no cases
-    struct record_var *vars; // of all constraints, in file order (plan's arena)
+    const char *scope;   // of its random streams: "repeat 3", "case T-17"
+    const char *case_id; // NULL: the experiment has no cases
+    // The shared ones first, then those of the constraints, all in file order (plan's arena).
+    struct record_var *vars;
     int var_count;
-    struct variable **known; // [constraint]: its own variables and the case's columns
+    struct variable **known; // [constraint]: its own variables, shared ones, the case's columns
     int *known_count;
     struct str *texts;                 // [constraint]: variables filled in
     struct provider_message *messages; // likewise; {{filler}} still stands in one

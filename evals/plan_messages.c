@@ -64,9 +64,12 @@ static int rules_once(const struct experiment *x, const struct repeat_draw *d, s
 int messages_draw(const struct experiment *x, const struct case_table *cases,
                   const struct case_row *row, struct arena *a, struct repeat_draw *d,
                   struct err *e) {
-    struct variable *vars = arena_array(a, (size_t)cases->column_count + 1, sizeof *vars);
+    size_t most = (size_t)cases->column_count + (size_t)x->var_count + 1;
+    struct variable *vars = arena_array(a, most, sizeof *vars);
     int count = 0;
     vars[count++] = (struct variable){"filler", STR(PROMPT_SLOT)};
+    for (int i = 0; i < x->var_count; i++)
+        vars[count++] = (struct variable){x->vars[i].name, d->vars[i].value};
     for (int i = 0; i < cases->column_count; i++)
         vars[count++] = (struct variable){cases->columns[i], row->values[i]};
     d->messages = arena_array(a, (size_t)x->message_count + 1, sizeof *d->messages);

@@ -1,5 +1,7 @@
 #include "evals/value.h"
 
+#include "evals/words.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +223,9 @@ static bool digit_right_edge(const struct value_text *t, size_t *end, size_t gro
 static bool point_matches(uint32_t wanted, uint32_t point) {
     if (wanted == VALUE_ANY_DIGIT) return is_digit(point);
     if (wanted == VALUE_ANY_CAPITAL) return point >= 'A' && point <= 'Z';
+    if (wanted == VALUE_ANY_HEX) return is_digit(point) || (point >= 'a' && point <= 'f');
+    if (wanted == VALUE_ANY_ADJECTIVE || wanted == VALUE_ANY_NOUN)
+        return point >= 'a' && point <= 'z'; // the rest of the word: see text_at
     return wanted == point;
 }
 
@@ -277,6 +282,14 @@ static bool text_at(const struct value *v, const struct value_text *t, size_t at
             for (; value_is_space(at_or_0(t, at)) || is_emphasis(at_or_0(t, at)); at++)
                 space |= value_is_space(t->points[at]);
             if (!space) return false;
+        } else if (v->points[i] == VALUE_ANY_ADJECTIVE || v->points[i] == VALUE_ANY_NOUN) {
+            size_t n =
+                at < t->count
+                    ? words_prefix(v->points[i] == VALUE_ANY_NOUN ? WORDS_NOUN : WORDS_ADJECTIVE,
+                                   t->points + at, t->count - at)
+                    : 0;
+            if (n == 0) return false;
+            at += n;
         } else if (!point_matches(v->points[i], at_or_0(t, at++))) {
             return false;
         }

@@ -38,7 +38,10 @@ bool value_is_space(uint32_t point);
 
 // Wildcards of a shape, outside Unicode.
 #define VALUE_ANY_DIGIT 0x110000u
-#define VALUE_ANY_CAPITAL 0x110001u // A-Z
+#define VALUE_ANY_CAPITAL 0x110001u   // A-Z
+#define VALUE_ANY_HEX 0x110002u       // 0-9, a-f
+#define VALUE_ANY_ADJECTIVE 0x110003u // a whole word of evals/words.h
+#define VALUE_ANY_NOUN 0x110004u
 
 struct value_rules; // compiled script rules, shared by all values of a check set
 struct value_rules *value_rules_open(struct pattern_set *patterns, struct arena *a);

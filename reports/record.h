@@ -18,6 +18,7 @@
 #define RECORD_FORMAT 1
 
 // ---- a planned trial: one line of plan.jsonl ----
+#define RECORD_SHARED_VARS "*" // in place of the constraint: a variable that all of them share
 struct record_var {
     const char *constraint, *name;
     struct str value;

@@ -3,6 +3,7 @@
 #include "engine/base/hash.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
@@ -82,6 +83,12 @@ void rng_shuffle(struct rng *r, uint32_t *order, uint32_t count) {
         order[i - 1] = order[j];
         order[j] = swap;
     }
+}
+
+void rng_uuid(struct rng *r, char out[RNG_UUID_SIZE]) {
+    uint32_t a = rng_u32(r), b = rng_u32(r), c = rng_u32(r), d = rng_u32(r);
+    snprintf(out, RNG_UUID_SIZE, "%08x-%04x-4%03x-%04x-%04x%08x", a, b >> 16, b & 0xFFF,
+             0x8000 | (c >> 16 & 0x3FFF), c & 0xFFFF, d);
 }
 
 double rng_unit_at(const struct rng *stream, uint64_t index) {

@@ -28,6 +28,10 @@ uint64_t rng_below(struct rng *r, uint64_t n); // uniform in 0..n-1 without bias
 double rng_unit(struct rng *r);                // uniform in [0, 1), 53 bits
 void rng_shuffle(struct rng *r, uint32_t *order, uint32_t count); // Fisher-Yates
 
+// A UUID of version 4 (RFC 9562): 122 drawn bits in 36 lower-case characters, and a NUL.
+#define RNG_UUID_SIZE 37
+void rng_uuid(struct rng *r, char out[RNG_UUID_SIZE]);
+
 // The word pair (53 bits as a double in [0, 1)) number `index` of a stream, without state.
 double rng_unit_at(const struct rng *stream, uint64_t index);
 

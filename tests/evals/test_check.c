@@ -27,10 +27,11 @@ static struct variable vars[] = {
     {"code", {"19763", 5}}, {"day", {"Friday", 6}}, {"tag", {"QXZV", 4}}, {"word", {"tulip", 5}}};
 enum { VARS = 4 };
 static struct str days[] = {{"Monday", 6}, {"Thursday", 8}, {"Friday", 6}};
-static struct experiment_variable kinds[] = {{"code", VARIABLE_DIGITS, 5, NULL, 0},
-                                             {"day", VARIABLE_CHOICE, 0, days, 3},
-                                             {"tag", VARIABLE_LETTERS, 4, NULL, 0},
-                                             {"word", VARIABLE_LETTERS, 5, NULL, 0}};
+static struct experiment_variable kinds[] = {
+    {.name = "code", .kind = VARIABLE_DIGITS, .count = 5},
+    {.name = "day", .kind = VARIABLE_CHOICE, .choices = days, .choice_count = 3},
+    {.name = "tag", .kind = VARIABLE_LETTERS, .count = 4},
+    {.name = "word", .kind = VARIABLE_LETTERS, .count = 5}};
 
 static struct experiment_constraint constraint(enum constraint_kind kind) {
     return (struct experiment_constraint){
