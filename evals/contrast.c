@@ -1,5 +1,7 @@
 #include "evals/contrast.h"
 
+#include "evals/contrast_words.h"
+#include "evals/grid.h"
 #include "evals/stats.h"
 
 #include <assert.h>
@@ -8,7 +10,6 @@
 #include <string.h>
 
 enum { KINDS = 4 };
-#define UNSCORED_APART 0.02
 
 static const struct contrast_kind kinds[KINDS] = {
     {"middle_against_ends",
@@ -38,159 +39,31 @@ const struct contrast_kind *contrast_find(const char *name) {
     return NULL;
 }
 
-// One cell's trials of one repeat.
-struct cell {
-    int met, unscored, n;
-};
-// Outcomes of one model and constraint: [length][column][repeat].
-struct table {
-    const struct tally *tally;
-    int model, constraint;
-    struct cell *cells;
-};
-
-static struct cell *cell_at(const struct table *t, int length, int column, int repeat) {
-    const struct tally *y = t->tally;
-    return &t->cells[((size_t)length * (size_t)y->column_count + (size_t)column) *
-                         (size_t)y->repeats +
-                     (size_t)repeat];
-}
-
-static void table_fill(struct table *t, const struct tally *y, int model, int constraint,
-                       struct arena *a) {
-    *t = (struct table){y, model, constraint, NULL};
-    t->cells =
-        arena_array(a, (size_t)y->length_count * (size_t)y->column_count * (size_t)y->repeats + 1,
-                    sizeof *t->cells);
-    for (int64_t i = 0; i < y->trial_count; i++) {
-        const struct tally_trial *trial = &y->trials[i];
-        if (trial->arm != ARM_PLACED || trial->model != model || trial->verdicts == NULL) continue;
-        if (!tally_holds(y, trial, constraint)) continue;
-        struct cell *c =
-            cell_at(t, trial->length, tally_column(y, trial, constraint), trial->repeat);
-        enum verdict v = tally_verdict(y, trial, constraint);
-        c->n++;
-        c->met += v == VERDICT_MET;
-        c->unscored += v == VERDICT_UNSCORED;
-    }
-}
-
-static int find_column(const struct tally *t, int placement, int32_t depth) {
-    for (int i = 0; i < t->column_count; i++)
-        if (t->columns[i].placement == placement &&
-            place_equal(t->columns[i].place, place_at(depth)))
-            return i;
-    return -1;
-}
-
-// What is compared: columns with weights, over lengths [first, last).
-struct scope {
-    int columns[CONTRAST_PLACES_MOST];
-    double weights[CONTRAST_PLACES_MOST];
-    int count;
-    int first_length, last_length;
-};
-
-// The datum of one repeat; false: a cell that it needs is empty.
-static bool repeat_value(const struct table *t, const struct scope *s, int repeat, double *value) {
-    double sum = 0;
-    for (int length = s->first_length; length < s->last_length; length++) {
-        for (int k = 0; k < s->count; k++) {
-            const struct cell *c = cell_at(t, length, s->columns[k], repeat);
-            if (c->n == 0) return false;
-            sum += s->weights[k] * c->met / c->n;
-        }
-    }
-    *value = sum / (s->last_length - s->first_length);
-    return s->last_length > s->first_length;
-}
-
 // The largest difference between the columns' shares of unscored trials.
-static double unscored_apart(const struct table *t, const int *columns, int count, int first,
+static double unscored_apart(const struct grid *g, const int *columns, int count, int first,
                              int last) {
     double least = 1, most = 0;
     for (int k = 0; k < count; k++) {
-        int n = 0, unscored = 0;
-        for (int length = first; length < last; length++) {
-            for (int r = 0; r < t->tally->repeats; r++) {
-                n += cell_at(t, length, columns[k], r)->n;
-                unscored += cell_at(t, length, columns[k], r)->unscored;
-            }
-        }
-        double share = n > 0 ? (double)unscored / n : 0;
-        if (share < least) least = share;
-        if (share > most) most = share;
+        double share = grid_unscored(g, columns[k], first, last);
+        least = fmin(least, share);
+        most = fmax(most, share);
     }
     return count > 0 ? most - least : 0;
 }
 
-// ---- words ----
-
-static void identify(const struct table *t, int placement, const char *name, int first, int last,
-                     struct arena *a, struct summary_contrast *out) {
-    const struct experiment *x = t->tally->x;
-    *out = (struct summary_contrast){
-        .model = x->models[t->model].id,
-        .constraint = t->constraint < 0 ? "all" : x->constraints[t->constraint].id,
-        .placement = x->placements[placement].id,
-        .name = name,
-        .scope = last - first == 1 ? arena_printf(a, "length %d", t->tally->lengths[first])
-                                   : "all lengths",
-        .p = 1,
-        .p_holm = 1};
-}
-
-static const char *unscored_words(double apart, struct arena *a) {
-    if (apart <= UNSCORED_APART) return "";
-    return arena_printf(a,
-                        " Shares of unscored replies differ by %.1f points between the places "
-                        "compared, which may be the cause.",
-                        100 * apart);
-}
-
-static void write_sentence(struct summary_contrast *c, const char *where, double apart,
-                           struct arena *a) {
-    const char *what =
-        strcmp(c->constraint, "all") == 0 ? "all constraints together" : c->constraint;
-    const char *kind = c->primary ? "" : "Exploratory: ";
-    double p = c->p_holm;
-    const char *seen =
-        where == NULL
-            ? arena_printf(a, "rates of %s differ by up to %.1f points between the places", what,
-                           100 * c->effect)
-            : arena_printf(a, "%s is met %.1f points %s often %s", what, 100 * fabs(c->effect),
-                           c->effect < 0 ? "less" : "more", where);
-    const char *numbers = arena_printf(a, "95 %% interval of the difference %.1f to %.1f, p = %.4f",
-                                       100 * c->low, 100 * c->high, c->p);
-    const char *corrected = p != c->p ? arena_printf(a, ", %.4f after Holm's correction", p) : "";
-    const char *unscored = unscored_words(apart, a);
-    if (c->underpowered)
-        c->sentence = arena_printf(a,
-                                   "%sUnderpowered: %d repeats are too few for a conclusion (10 at "
-                                   "least). Seen: %s.%s",
-                                   kind, c->repeats, seen, unscored);
-    else if (p <= 0.05 && c->low <= 0 && c->high >= 0)
-        // Exact test and interval are two approximations; a difference is only what both show.
-        c->sentence = arena_printf(a,
-                                   "%sNo difference shown: the test alone would show one, but the "
-                                   "interval holds 0. Seen: %s (%s%s, %d repeats).%s",
-                                   kind, seen, numbers, corrected, c->repeats, unscored);
-    else if (p <= 0.05)
-        c->sentence = arena_printf(a, "%sDifference shown: %s (%s%s, %d repeats).%s", kind, seen,
-                                   numbers, corrected, c->repeats, unscored);
-    else
-        c->sentence = arena_printf(a, "%sNo difference shown: %s (%s%s, %d repeats).%s", kind, seen,
-                                   numbers, corrected, c->repeats, unscored);
-}
-
 // ---- one contrast ----
 
-// Too few repeats have none.
-static void take_interval(struct summary_contrast *c, struct stats_interval i) {
-    c->has_interval = !c->underpowered;
-    if (!c->has_interval) return;
-    c->low = i.low;
-    c->high = i.high;
+static void identify(const struct grid *g, int placement, const char *name, int first, int last,
+                     struct arena *a, struct summary_contrast *out) {
+    const struct experiment *x = g->tally->x;
+    *out = (struct summary_contrast){
+        .model = x->models[g->model].id,
+        .constraint = g->constraint < 0 ? "all" : x->constraints[g->constraint].id,
+        .placement = x->placements[placement].id,
+        .name = name,
+        .scope = contrast_scope(g->tally, first, last, a),
+        .p = 1,
+        .p_holm = 1};
 }
 
 struct pending {
@@ -199,85 +72,96 @@ struct pending {
     double apart;
 };
 
-static void compare_places(const struct table *t, const struct contrast_kind *kind, int placement,
+static void compare_places(const struct grid *g, const struct contrast_kind *kind, int placement,
                            int first, int last, struct arena *a, struct pending *out) {
-    const struct tally *y = t->tally;
+    const struct tally *t = g->tally;
     struct summary_contrast *c = &out->contrast;
-    identify(t, placement, kind->name, first, last, a, c);
+    int columns[CONTRAST_PLACES_MOST];
+    double weights[CONTRAST_PLACES_MOST], squares = 0;
+    identify(g, placement, kind->name, first, last, a, c);
     out->where = kind->where;
-    struct scope s = {.count = kind->count, .first_length = first, .last_length = last};
     for (int k = 0; k < kind->count; k++) {
-        s.columns[k] = find_column(y, placement, kind->depths[k]);
-        s.weights[k] = kind->weights[k];
-        if (s.columns[k] >= 0) continue;
+        columns[k] = grid_column(t, placement, kind->depths[k]);
+        weights[k] = kind->weights[k];
+        squares += weights[k] * weights[k];
+        if (columns[k] >= 0) continue;
         c->sentence =
             arena_printf(a, "Undefined: %s does not stand at depth %d %%, which %s compares.",
                          c->placement, (int)(kind->depths[k] / 1000), kind->name);
         return;
     }
-    double *d = arena_array(a, (size_t)y->repeats + 1, sizeof *d), sum = 0;
-    for (int r = 0; r < y->repeats; r++) {
-        if (!repeat_value(t, &s, r, &d[c->repeats])) continue;
-        sum += d[c->repeats++];
-    }
+    struct grid_sum s = {columns, weights, kind->count, first, last};
+    double *d = arena_array(a, (size_t)t->repeats + 1, sizeof *d);
+    c->repeats = grid_values(g, &s, d);
     c->underpowered = c->repeats < STATS_REPEATS_LEAST;
     if (c->repeats == 0) {
         c->sentence = "Undefined: no repeat has an answered trial at each of the places compared.";
         return;
     }
     c->defined = true;
-    c->effect = sum / c->repeats;
+    c->effect = stats_mean(d, c->repeats);
     const char *stream =
         arena_printf(a, "%s/%s/%s/%s/%s", c->model, c->placement, c->constraint, c->name, c->scope);
-    c->p = stats_sign_flip(d, c->repeats, y->x->seed, stream, &c->nonzero);
-    double squares = 0;
-    for (int k = 0; k < kind->count; k++) squares += kind->weights[k] * kind->weights[k];
-    take_interval(c, stats_paired_contrast(d, c->repeats, squares));
-    out->apart = unscored_apart(t, s.columns, s.count, first, last);
+    c->p = stats_sign_flip(d, c->repeats, t->x->seed, stream, &c->nonzero);
+    contrast_take_interval(c, stats_paired_contrast(d, c->repeats, squares));
+    out->apart = unscored_apart(g, columns, kind->count, first, last);
+}
+
+// values[repeat][place] of the repeats that have all places; returns how many.
+static int whole_repeats(const struct grid *g, int *columns, int k, int first, int last,
+                         double *values) {
+    int count = 0;
+    double one = 1;
+    for (int r = 0; r < g->tally->repeats; r++) {
+        bool whole = true;
+        for (int j = 0; j < k && whole; j++) {
+            struct grid_sum s = {&columns[j], &one, 1, first, last};
+            whole = grid_value(g, &s, r, &values[count * k + j]);
+        }
+        count += whole;
+    }
+    return count;
+}
+
+static int count_unlike(const double *values, int repeats, int k) {
+    int unlike = 0;
+    for (int r = 0; r < repeats; r++) {
+        int j = 1;
+        while (j < k && values[r * k + j] == values[r * k]) j++;
+        unlike += j < k;
+    }
+    return unlike;
 }
 
 // All places of a row at once: false where it has fewer than three or no repeat is whole.
-static bool compare_row(const struct table *t, int placement, int first, int last, struct arena *a,
+static bool compare_row(const struct grid *g, int placement, int first, int last, struct arena *a,
                         struct pending *out) {
-    const struct tally *y = t->tally;
+    const struct tally *t = g->tally;
     struct summary_contrast *c = &out->contrast;
-    int *columns = arena_array(a, (size_t)y->column_count + 1, sizeof *columns), k = 0;
-    for (int i = 0; i < y->column_count; i++)
-        if (y->columns[i].placement == placement && y->columns[i].of == NULL) columns[k++] = i;
+    int *columns = arena_array(a, (size_t)t->column_count + 1, sizeof *columns);
+    int k = grid_columns(g, placement, false, columns);
     if (k < 3) return false;
-    identify(t, placement, "places_alike", first, last, a, c);
-    double *values = arena_array(a, (size_t)y->repeats * (size_t)k + 1, sizeof *values);
-    for (int r = 0; r < y->repeats; r++) {
-        bool whole = true;
-        for (int j = 0; j < k && whole; j++) {
-            struct scope one = {{columns[j]}, {1}, 1, first, last};
-            whole = repeat_value(t, &one, r, &values[c->repeats * k + j]);
-        }
-        c->repeats += whole;
-    }
+    identify(g, placement, "places_alike", first, last, a, c);
+    double *values = arena_array(a, (size_t)t->repeats * (size_t)k + 1, sizeof *values);
+    c->repeats = whole_repeats(g, columns, k, first, last, values);
     if (c->repeats == 0) return false;
     double least = 1, most = 0;
     for (int j = 0; j < k; j++) {
         double sum = 0;
         for (int r = 0; r < c->repeats; r++) sum += values[r * k + j];
-        if (sum / c->repeats < least) least = sum / c->repeats;
-        if (sum / c->repeats > most) most = sum / c->repeats;
+        least = fmin(least, sum / c->repeats);
+        most = fmax(most, sum / c->repeats);
     }
-    for (int r = 0; r < c->repeats; r++)
-        for (int j = 1; j < k; j++)
-            if (values[r * k + j] != values[r * k]) {
-                c->nonzero++;
-                break;
-            }
+    c->nonzero = count_unlike(values, c->repeats, k);
     c->defined = true;
     c->effect = most - least;
     c->underpowered = c->repeats < STATS_REPEATS_LEAST;
     const char *stream =
         arena_printf(a, "%s/%s/%s/%s", c->model, c->placement, c->constraint, c->scope);
-    c->p = stats_places(values, c->repeats, k, y->x->seed, stream);
+    c->p = stats_places(values, c->repeats, k, t->x->seed, stream);
     c->q = stats_cochran_q(values, c->repeats, k);
-    take_interval(c, stats_places_range(values, c->repeats, k));
-    out->apart = unscored_apart(t, columns, k, first, last);
+    contrast_take_interval(c, stats_places_range(values, c->repeats, k));
+    out->apart = unscored_apart(g, columns, k, first, last);
     return true;
 }
 
@@ -306,12 +190,12 @@ static void add_primary(struct family *f, struct tally *y, int model) {
     const struct experiment *x = y->x;
     const struct contrast_kind *kind = contrast_find(x->primary.contrast);
     assert(kind != NULL); // the loader knows the same names
-    struct table t;
-    table_fill(&t, y, model, x->primary.of, f->arena);
+    struct grid g;
+    grid_fill(&g, y, model, x->primary.of, f->arena);
     struct pending p = {0};
     for (int row = 0; row < x->placement_count && !p.contrast.defined; row++) {
         if (!row_moves(&x->placements[row], x->primary.of)) continue;
-        compare_places(&t, kind, row, 0, y->length_count, f->arena, &p);
+        compare_places(&g, kind, row, 0, y->length_count, f->arena, &p);
         p.contrast.primary = true;
     }
     if (p.contrast.primary) family_add(f, &p);
@@ -327,23 +211,33 @@ static bool is_primary(const struct family *f, const struct summary_contrast *c)
     return false;
 }
 
-static void add_scope(struct family *f, const struct table *t, int row, int first, int last) {
+static void add_scope(struct family *f, const struct grid *g, int row, int first, int last) {
     for (int k = 0; k < KINDS; k++) {
         if (!kinds[k].exploratory) continue;
         struct pending p = {0};
-        compare_places(t, &kinds[k], row, first, last, f->arena, &p);
+        compare_places(g, &kinds[k], row, first, last, f->arena, &p);
         if (p.contrast.defined && !is_primary(f, &p.contrast)) family_add(f, &p);
     }
     struct pending all = {0};
-    if (compare_row(t, row, first, last, f->arena, &all)) family_add(f, &all);
+    if (compare_row(g, row, first, last, f->arena, &all)) family_add(f, &all);
 }
 
 static void add_exploratory(struct family *f, struct tally *y, int model, int row, int constraint) {
-    struct table t;
-    table_fill(&t, y, model, constraint, f->arena);
+    struct grid g;
+    grid_fill(&g, y, model, constraint, f->arena);
     for (int length = 0; length < y->length_count; length++)
-        add_scope(f, &t, row, length, length + 1);
-    if (y->length_count > 1) add_scope(f, &t, row, 0, y->length_count);
+        add_scope(f, &g, row, length, length + 1);
+    if (y->length_count > 1) add_scope(f, &g, row, 0, y->length_count);
+}
+
+static const char *seen_words(const struct pending *p, struct arena *a) {
+    const struct summary_contrast *c = &p->contrast;
+    const char *what = contrast_what(c);
+    if (p->where == NULL)
+        return arena_printf(a, "rates of %s differ by up to %.1f points between the places", what,
+                            100 * c->effect);
+    return arena_printf(a, "%s is met %.1f points %s often %s", what, 100 * fabs(c->effect),
+                        c->effect < 0 ? "less" : "more", p->where);
 }
 
 static void correct(struct family *f, bool primary, struct arena *a) {
@@ -359,7 +253,7 @@ static void correct(struct family *f, bool primary, struct arena *a) {
         struct pending *x = &f->p[i];
         if (x->contrast.primary != primary || !x->contrast.defined) continue;
         x->contrast.p_holm = adjusted[count++];
-        write_sentence(&x->contrast, x->where, x->apart, a);
+        contrast_write(&x->contrast, seen_words(x, a), "places", x->apart, a);
     }
 }
 

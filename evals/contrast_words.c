@@ -1,0 +1,54 @@
+#include "evals/contrast_words.h"
+
+#include <string.h>
+
+const char *contrast_scope(const struct tally *t, int first_length, int last_length,
+                           struct arena *a) {
+    return last_length - first_length == 1 ? arena_printf(a, "length %d", t->lengths[first_length])
+                                           : "all lengths";
+}
+
+const char *contrast_what(const struct summary_contrast *c) {
+    return strcmp(c->constraint, "all") == 0 ? "all constraints together" : c->constraint;
+}
+
+void contrast_take_interval(struct summary_contrast *c, struct stats_interval i) {
+    c->has_interval = !c->underpowered;
+    if (!c->has_interval) return;
+    c->low = i.low;
+    c->high = i.high;
+}
+
+static const char *unscored_words(const char *between, double apart, struct arena *a) {
+    if (apart <= CONTRAST_UNSCORED_APART) return "";
+    return arena_printf(a,
+                        " Shares of unscored replies differ by %.1f points between the %s "
+                        "compared, which may be the cause.",
+                        100 * apart, between);
+}
+
+void contrast_write(struct summary_contrast *c, const char *seen, const char *between, double apart,
+                    struct arena *a) {
+    const char *kind = c->primary ? "" : "Exploratory: ";
+    const char *unscored = unscored_words(between, apart, a);
+    if (c->underpowered) {
+        c->sentence = arena_printf(a,
+                                   "%sUnderpowered: %d repeats are too few for a conclusion (10 at "
+                                   "least). Seen: %s.%s",
+                                   kind, c->repeats, seen, unscored);
+        return;
+    }
+    // Exact test and interval are two approximations; a difference is only what both show.
+    bool tested = c->p_holm <= 0.05, apart_from_0 = c->low > 0 || c->high < 0;
+    const char *answer = tested && apart_from_0 ? "Difference shown: "
+                         : tested ? "No difference shown: the test alone would show one, but the "
+                                    "interval holds 0. Seen: "
+                                  : "No difference shown: ";
+    const char *corrected =
+        c->p_holm != c->p ? arena_printf(a, ", %.4f after Holm's correction", c->p_holm) : "";
+    c->sentence = arena_printf(a,
+                               "%s%s%s (95 %% interval of the difference %.1f to %.1f, p = "
+                               "%.4f%s, %d repeats).%s",
+                               kind, answer, seen, 100 * c->low, 100 * c->high, c->p, corrected,
+                               c->repeats, unscored);
+}
