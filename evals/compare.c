@@ -165,21 +165,15 @@ static void correct(struct comparison *c, bool overall, struct arena *a) {
 
 // ---- flips ----
 
-static enum verdict verdict_of(char letter) {
-    return letter == 'm'   ? VERDICT_MET
-           : letter == 'o' ? VERDICT_OMITTED
-           : letter == 'v' ? VERDICT_VIOLATED
-                           : VERDICT_UNSCORED;
-}
-
 static void add_flips(struct comparison *c, bool lost, struct arena *a) {
     for (int64_t i = 0; i < c->pair_count; i++) {
         const struct comparison_pair *p = &c->pairs[i];
         if (p->before->verdicts == NULL || p->now->verdicts == NULL || !p->now->placed) continue;
         for (int k = 0; k < c->constraint_count; k++) {
-            struct comparison_flip f = {p, c->constraints[k],
-                                        verdict_of(p->before->verdicts[c->columns_before[k]]),
-                                        verdict_of(p->now->verdicts[c->columns_now[k]])};
+            int before = c->columns_before[k], now = c->columns_now[k];
+            if (!baseline_judged(p->before, before) || !baseline_judged(p->now, now)) continue;
+            struct comparison_flip f = {p, c->constraints[k], baseline_verdict(p->before, before),
+                                        baseline_verdict(p->now, now)};
             bool was = f.before == VERDICT_MET, is = f.now == VERDICT_MET;
             if (was == is || was != lost) continue;
             c->flips = arena_more(a, c->flips, (size_t)c->flip_count, sizeof *c->flips);

@@ -10,36 +10,43 @@ struct repeat_sum {
     int pairs, change; // change: now met minus then met
 };
 
-static bool is_met(const int *columns, int count, int constraint, const struct baseline_trial *t) {
-    if (constraint >= 0) return baseline_met(t, columns[constraint]);
-    for (int i = 0; i < count; i++)
-        if (!baseline_met(t, columns[i])) return false;
-    return true;
-}
+// What both sides judge of a pair: one constraint, or all of them (-1).
+struct outcome {
+    bool any, met_before, met_now, unscored_before, unscored_now;
+};
 
-static bool is_unscored(const int *columns, int count, int constraint,
-                        const struct baseline_trial *t) {
-    if (constraint >= 0) return t->verdicts[columns[constraint]] == 'u';
-    for (int i = 0; i < count; i++)
-        if (t->verdicts[columns[i]] == 'u') return true;
-    return false;
+static struct outcome outcome_of(const struct comparison *c, const struct comparison_pair *p,
+                                 int constraint) {
+    struct outcome o = {.met_before = true, .met_now = true};
+    for (int i = 0; i < c->constraint_count; i++) {
+        int before = c->columns_before[i], now = c->columns_now[i];
+        if (constraint >= 0 && i != constraint) continue;
+        if (!baseline_judged(p->before, before) || !baseline_judged(p->now, now)) continue;
+        enum verdict then = baseline_verdict(p->before, before);
+        enum verdict is = baseline_verdict(p->now, now);
+        o.any = true;
+        o.met_before &= then == VERDICT_MET;
+        o.met_now &= is == VERDICT_MET;
+        o.unscored_before |= then == VERDICT_UNSCORED;
+        o.unscored_now |= is == VERDICT_UNSCORED;
+    }
+    return o;
 }
 
 static void add_pair(const struct comparison *c, const struct comparison_pair *p, int constraint,
                      struct repeat_sum *sum, struct comparison_row *out) {
-    int n = c->constraint_count;
-    bool before = is_met(c->columns_before, n, constraint, p->before);
-    bool now = is_met(c->columns_now, n, constraint, p->now);
+    struct outcome o = outcome_of(c, p, constraint);
+    if (!o.any) return;
     out->pairs++;
     out->identical += p->identical;
-    out->met_before += before;
-    out->met_now += now;
-    out->lost += before && !now;
-    out->won += now && !before;
-    out->unscored_before += is_unscored(c->columns_before, n, constraint, p->before);
-    out->unscored_now += is_unscored(c->columns_now, n, constraint, p->now);
+    out->met_before += o.met_before;
+    out->met_now += o.met_now;
+    out->lost += o.met_before && !o.met_now;
+    out->won += o.met_now && !o.met_before;
+    out->unscored_before += o.unscored_before;
+    out->unscored_now += o.unscored_now;
     sum->pairs++;
-    sum->change += now - before;
+    sum->change += o.met_now - o.met_before;
 }
 
 void compare_row(const struct comparison *c, const struct compare_selection *s, const char *stream,

@@ -11,10 +11,16 @@
 #define KEY_BYTES_MOST 1000
 #define CONSTRAINTS_MOST 1000
 
-static const char letters[] = "movu"; // in the order of enum verdict
+static const char letters[] = "movu-"; // in the order of enum verdict, then: not judged there
 
-bool baseline_met(const struct baseline_trial *t, int constraint) {
-    return t->verdicts[constraint] == letters[VERDICT_MET];
+bool baseline_judged(const struct baseline_trial *t, int constraint) {
+    return t->verdicts[constraint] != '-';
+}
+
+enum verdict baseline_verdict(const struct baseline_trial *t, int constraint) {
+    const char *at = strchr(letters, t->verdicts[constraint]);
+    assert(at != NULL && baseline_judged(t, constraint));
+    return (enum verdict)(at - letters);
 }
 
 static void cut_hash(const char *hex, char out[BASELINE_HASH_SIZE]) {
@@ -64,32 +70,33 @@ void baseline_close(struct baseline *b) {
 
 // ---- from a record ----
 
-// The constraints that the outcomes have verdicts on: those of the first ok one.
+static int find_constraint(const struct baseline *b, const char *id) {
+    for (int k = 0; k < b->constraint_count; k++)
+        if (strcmp(b->constraints[k], id) == 0) return k;
+    return -1;
+}
+
+// Those that any outcome has a verdict on; a placement may leave some out.
 static void take_constraints(struct baseline *b, struct arena *a) {
     const struct record *r = b->record;
     for (int64_t i = 0; i < r->trial_count; i++) {
         const struct record_outcome *o = r->outcomes[i];
-        if (o == NULL || o->status != STATUS_OK) continue;
-        b->constraint_count = o->verdict_count;
-        b->constraints = arena_array(a, (size_t)o->verdict_count + 1, sizeof *b->constraints);
-        for (int k = 0; k < o->verdict_count; k++) b->constraints[k] = o->verdicts[k].constraint;
-        return;
+        for (int k = 0; o != NULL && k < o->verdict_count; k++) {
+            if (find_constraint(b, o->verdicts[k].constraint) >= 0) continue;
+            b->constraints =
+                arena_more(a, b->constraints, (size_t)b->constraint_count, sizeof *b->constraints);
+            b->constraints[b->constraint_count++] = o->verdicts[k].constraint;
+        }
     }
 }
 
-static int take_verdicts(const struct baseline *b, const struct record_outcome *o, struct arena *a,
-                         const char **out, struct err *e) {
+static const char *take_verdicts(const struct baseline *b, const struct record_outcome *o,
+                                 struct arena *a) {
     char *text = arena_alloc(a, (size_t)b->constraint_count + 1);
-    bool same = o->verdict_count == b->constraint_count;
-    for (int k = 0; same && k < b->constraint_count; k++) {
-        same = strcmp(o->verdicts[k].constraint, b->constraints[k]) == 0;
-        text[k] = letters[o->verdicts[k].verdict];
-    }
-    if (!same)
-        FAIL(e, ERR_RECORD, "%s: the outcome of %.200s has verdicts on other constraints", b->path,
-             o->key);
-    *out = text;
-    return 0;
+    memset(text, '-', (size_t)b->constraint_count);
+    for (int k = 0; k < o->verdict_count; k++)
+        text[find_constraint(b, o->verdicts[k].constraint)] = letters[o->verdicts[k].verdict];
+    return text;
 }
 
 static int take_outcome(const struct baseline *b, const struct record_trial *p,
@@ -105,7 +112,7 @@ static int take_outcome(const struct baseline *b, const struct record_trial *p,
     cut_hash(p->prompt_sha256, t->prompt);
     if (o->status != STATUS_OK) return 0;
     char hex[HASH_HEX_SIZE];
-    TRY(take_verdicts(b, o, a, &t->verdicts, e));
+    t->verdicts = take_verdicts(b, o, a);
     hash_bytes(o->reply.p, o->reply.n, hex);
     cut_hash(hex, t->reply);
     if (o->ids != NULL) {

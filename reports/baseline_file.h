@@ -13,8 +13,8 @@
 //   {"sha256":"<64 hex>"}                                       of all bytes before: cut or edited?
 //
 // Verdicts are one letter a constraint, in the order of `constraints`: m met, o omitted, v
-// violated, u unscored. Hashes of prompts, replies and token ids are the first 128 bits of
-// SHA-256.
+// violated, u unscored, - not judged (the placement leaves it out). Hashes of prompts, replies and
+// token ids are the first 128 bits of SHA-256.
 #ifndef LACUNA_REPORTS_BASELINE_FILE_H
 #define LACUNA_REPORTS_BASELINE_FILE_H
 
@@ -60,7 +60,8 @@ int baseline_write(const struct baseline *b, struct buf *out, struct err *e);
 int baseline_read(const char *path, struct arena *a, struct baseline *out, struct err *e);
 void baseline_close(struct baseline *b);
 
-// True for the letter 'm'.
-bool baseline_met(const struct baseline_trial *t, int constraint);
+// Of a trial that has verdicts.
+bool baseline_judged(const struct baseline_trial *t, int constraint);
+enum verdict baseline_verdict(const struct baseline_trial *t, int constraint);
 
 #endif

@@ -27,7 +27,8 @@ static int setup(void **state) {
     run.x.repeats = 2;
     compared_run(&run, 3, "w");
     run.r.outcomes[1]->status = STATUS_ERROR;
-    run.r.outcomes[2]->ids = NULL; // a provider that tells none
+    run.r.outcomes[2]->ids = NULL;        // a provider that tells none
+    run.r.outcomes[3]->verdict_count = 1; // a placement that leaves the other one out
     struct baseline b;
     struct err e = {0};
     compared_side(&run, &b);
