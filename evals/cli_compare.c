@@ -154,6 +154,21 @@ static json_t *flips_json(const struct comparison *c) {
     return list;
 }
 
+static json_t *gates_json(const struct comparison *c) {
+    static const char *const results[] = {"passed", "failed", "undecided"};
+    json_t *list = json_array();
+    for (int i = 0; i < c->gate_count; i++) {
+        const struct summary_gate *g = &c->gates[i];
+        json_t *o = json_object();
+        json_put(o, "id", json_text_c(g->id));
+        json_put(o, "result", json_text_c(results[g->result]));
+        json_put(o, "measured", json_text_c(g->measured));
+        json_put(o, "why", json_text_c(g->why));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static void print_json(const struct comparison *c) {
     json_t *o = json_object(), *warnings = json_array();
     for (int i = 0; i < c->warning_count; i++)
@@ -172,6 +187,7 @@ static void print_json(const struct comparison *c) {
     json_put(o, "comparisons", rows_json(c));
     json_put(o, "changed", changed_json(c));
     json_put(o, "flips", flips_json(c));
+    json_put(o, "gates", gates_json(c));
     json_put(o, "warnings", warnings);
     struct buf out = {0};
     json_compact(o, &out);
@@ -222,6 +238,7 @@ static int compare(struct comparing *c, struct side *before, struct side *now,
                                       .detect = (double)c->detect_points / 100,
                                       .seed = (*x)->seed};
     compare_runs(&before->baseline, &now->baseline, &options, a, &c->result);
+    TRY(compare_gates(&c->result, now->record, *x, &options, a, e));
     if (c->json)
         print_json(&c->result);
     else

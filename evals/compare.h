@@ -29,6 +29,12 @@ struct compare_options {
 void compare_runs(const struct baseline *before, const struct baseline *now,
                   const struct compare_options *options, struct arena *a, struct comparison *out);
 
+// The gates of the run's experiment, those that have a baseline against this one. Nothing when the
+// comparison was refused.
+struct experiment;
+int compare_gates(struct comparison *c, const struct record *r, const struct experiment *x,
+                  const struct compare_options *options, struct arena *a, struct err *e);
+
 // 100 when a row regressed or a gate failed; 3 when nothing could be compared, an overall row is
 // underpowered, or a gate is undecided; else 0.
 int compare_exit_code(const struct comparison *c);

@@ -176,12 +176,16 @@ struct experiment_where {
 };
 struct experiment_gate {
     const char *id;     // given, or made from the rest
-    const char *metric; // "met_rate" (others need a baseline and are refused by name)
+    const char *metric; // "met_rate", "regression", ...: see evals/gates.h
     int of;             // constraint index, -1: all constraints of a trial
     bool has_at_least, has_at_most;
     double at_least, at_most;
     struct experiment_where where;
     bool pool_model, pool_length, pool_placement, pool_depth;
+    const char *baseline;      // resolved; of a record: its copy. NULL: none is given
+    const char *baseline_name; // as given
+    const char **allow;        // words of --allow
+    int allow_count;
 };
 struct experiment_primary {
     bool given;

@@ -93,6 +93,46 @@ static void check_where(struct load *l, const struct experiment_gate *g, const c
         WRONG(AT("%s.pool", path), "what `where` fixes to one value cannot be pooled");
 }
 
+static bool is_metric(const struct experiment_gate *g, const char *metric) {
+    return strcmp(g->metric, metric) == 0;
+}
+
+// Those that need other trials beside the selected ones.
+static void check_places(struct load *l, const struct experiment_gate *g, const char *path) {
+    bool gap = is_metric(g, "middle_gap");
+    if (!gap && !is_metric(g, "lift")) return;
+    if (g->where.arm != ARM_PLACED)
+        WRONG(AT("%s.where.arm", path), "%s looks at the arm 'placed'", g->metric);
+    if (gap && (g->where.has_place || g->pool_depth))
+        WRONG(AT("%s.%s", path, g->pool_depth ? "pool" : "where.depth"),
+              "middle_gap has its own depths: start, middle and end");
+    if (!gap && !l->x->arms[ARM_ABSENT])
+        WRONG(path, "lift is placed minus absent, and `arms` has no 'absent'");
+}
+
+static void check_baseline(struct load *l, const struct experiment_gate *g, const char *path) {
+    bool changed = is_metric(g, "changed_replies"), against = changed || is_metric(g, "regression");
+    if (against && g->baseline == NULL)
+        WRONG(path, "%s needs a baseline: a file of `lacuna baseline RUN -o FILE`", g->metric);
+    if (!against && (g->baseline != NULL || g->allow_count > 0))
+        WRONG(AT("%s.%s", path, g->baseline != NULL ? "baseline" : "allow"),
+              "%s looks at this run alone; regression and changed_replies have a baseline",
+              g->metric);
+    if (changed &&
+        (g->of >= 0 || g->pool_model || g->pool_length || g->pool_placement || g->pool_depth))
+        WRONG(AT("%s.%s", path, g->of >= 0 ? "of" : "pool"),
+              "changed_replies counts all replies that `where` names; leave this out");
+    if (changed && (g->has_at_least || g->at_most > 0))
+        WRONG(path, "changed_replies is exact: at_most: 0%%");
+}
+
+static void check_metric(struct load *l, const struct experiment_gate *g, const char *path) {
+    check_places(l, g, path);
+    check_baseline(l, g, path);
+    if ((is_metric(g, "middle_gap") || is_metric(g, "regression")) && g->has_at_least)
+        WRONG(AT("%s.at_least", path), "%s is bounded from above: at_most", g->metric);
+}
+
 static void check_gates(struct load *l) {
     const struct experiment *x = l->x;
     for (int i = 0; i < x->gate_count; i++) {
@@ -107,6 +147,7 @@ static void check_gates(struct load *l) {
             if (strcmp(g->id, x->gates[k].id) == 0)
                 WRONG(path, "gates[%d] has the same id '%s'; ids must differ", k, g->id);
         check_where(l, g, path);
+        check_metric(l, g, path);
     }
 }
 

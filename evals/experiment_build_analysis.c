@@ -52,6 +52,14 @@ static void name_gate(struct load *l, struct experiment_gate *g, const json_t *o
     buf_free(&name);
 }
 
+static void build_allow(struct load *l, const json_t *list, struct experiment_gate *g) {
+    g->allow = arena_array(l->arena, json_array_size(list) + 1, sizeof *g->allow);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *word = json_string_value(json_array_get(list, i));
+        if (word != NULL) g->allow[g->allow_count++] = arena_strdup(l->arena, word);
+    }
+}
+
 void build_gates(struct load *l, const json_t *list) {
     struct experiment *x = l->x;
     x->gate_count = (int)json_array_size(list);
@@ -76,6 +84,9 @@ void build_gates(struct load *l, const json_t *list) {
             g->pool_placement |= strcmp(word, "placement") == 0;
             g->pool_depth |= strcmp(word, "depth") == 0;
         }
+        g->baseline_name = load_word(l, o, "baseline");
+        g->baseline = load_path(l, json_object_get(o, "baseline"));
+        build_allow(l, json_object_get(o, "allow"), g);
         g->id = load_word(l, o, "id");
         if (g->id == NULL) name_gate(l, g, o);
     }

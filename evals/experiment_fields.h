@@ -49,7 +49,6 @@ struct field {
     const char *const *instead; // keys of which one may stand for a required one; NULL ends
     const char *const *words;   // FIELD_WORD; NULL ends
     const char *const *later;   // words that are known and refused until they are built; NULL ends
-    const char *later_why;
     const struct field *fields;
     const char *help;    // one line for people: comment in `lacuna new`, description in the schema
     const char *example; // YAML that `lacuna new` writes; NULL: the default, commented out

@@ -1,13 +1,15 @@
 // The fields of `tolerate`, `primary` and `gates`.
 #include "evals/experiment_fields.h"
 
+#include "evals/compare.h"
+
 #include <stdint.h>
 
 static const char *const arm_words[] = {"placed", "absent", "short", NULL};
-static const char *const metric_words[] = {"met_rate", NULL};
-static const char *const metric_later[] = {"regression", "lift", "middle_gap", "violated_rate",
-                                           NULL};
-#define BASELINE_WHY "comparing with a baseline is not available yet"
+// evals/gates.h; in the order of enum gate_metric.
+static const char *const metric_words[] = {"met_rate",   "violated_rate",   "lift", "middle_gap",
+                                           "regression", "changed_replies", NULL};
+static const char *const primary_words[] = {"met_rate", NULL};
 static const char *const pool_words[] = {"model", "length", "placement", "depth", NULL};
 static const char *const contrast_words[] = {"middle_against_ends", "start_against_end",
                                              "start_against_middle", "end_against_middle", NULL};
@@ -28,9 +30,7 @@ const struct field tolerate_fields[] = {
 const struct field primary_fields[] = {
     {.key = "metric",
      .type = FIELD_WORD,
-     .words = metric_words,
-     .later = metric_later,
-     .later_why = BASELINE_WHY,
+     .words = primary_words,
      .fallback = "met_rate",
      .help = "what is compared"},
     {.key = "of",
@@ -64,15 +64,19 @@ const struct field gate_fields[] = {
     {.key = "metric",
      .type = FIELD_WORD,
      .words = metric_words,
-     .later = metric_later,
-     .later_why = BASELINE_WHY,
      .fallback = "met_rate",
      .help = "what is judged"},
     {.key = "of", .type = FIELD_NAME, .fallback = "all", .help = "a constraint, or all"},
     {.key = "at_least", .type = FIELD_SHARE, .help = "the rate is not below this"},
     {.key = "at_most", .type = FIELD_SHARE, .help = "the rate is not above this"},
-    {.key = "baseline", .type = FIELD_LATER, .help = "comparing with a baseline"},
-    {.key = "regression", .type = FIELD_LATER, .help = "comparing with a baseline"},
+    {.key = "baseline",
+     .type = FIELD_PATH,
+     .help = "regression, changed_replies: a file of `lacuna baseline`"},
+    {.key = "allow",
+     .type = FIELD_WORD,
+     .words = compare_fields,
+     .shape = SHAPE_LIST,
+     .help = "differences from the baseline that are meant"},
     {.key = "where", .type = FIELD_OBJECT, .fields = where_fields, .help = "the cells it looks at"},
     {.key = "pool",
      .type = FIELD_WORD,

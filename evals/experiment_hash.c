@@ -1,6 +1,8 @@
 // What a run is, in one number: the request and two parts of the identity.
 #include "evals/experiment.h"
 
+#include "engine/base/file.h"
+
 #include <string.h>
 
 static void hash_json(const json_t *value, char hex[HASH_HEX_SIZE]) {
@@ -19,6 +21,20 @@ static int replace_path(json_t *object, const char *key, const char *path, struc
     return 0;
 }
 
+// A baseline that is not there yet is a gate that cannot decide.
+static int replace_baselines(const struct experiment *x, json_t *gates, struct err *e) {
+    for (int i = 0; i < x->gate_count; i++) {
+        const char *path = x->gates[i].baseline;
+        json_t *gate = json_array_get(gates, (size_t)i);
+        if (path == NULL) continue;
+        if (file_exists(path))
+            TRY(replace_path(gate, "baseline", path, e));
+        else
+            json_put(gate, "baseline", json_null());
+    }
+    return 0;
+}
+
 static int replace_paths(const struct experiment *x, json_t *resolved, struct err *e) {
     json_t *models = json_object_get(resolved, "models");
     for (int i = 0; i < x->model_count; i++) {
@@ -30,6 +46,7 @@ static int replace_paths(const struct experiment *x, json_t *resolved, struct er
         json_object_del(model, "backend");
     }
     TRY(replace_path(json_object_get(resolved, "cases"), "file", x->cases_path, e));
+    TRY(replace_baselines(x, json_object_get(resolved, "gates"), e));
     json_t *filler = json_object_get(json_object_get(resolved, "prompt"), "filler");
     json_t *paths = json_object_get(filler, "paths");
     for (int i = 0; i < x->filler.path_count; i++) {

@@ -60,8 +60,7 @@ static json_t *word_value(struct resolve *r, const struct field *f, const struct
         if (str_equal_c(n->text, f->words[i])) return json_text(n->text);
     for (int i = 0; f->later != NULL && f->later[i] != NULL; i++)
         if (str_equal_c(n->text, f->later[i])) {
-            diagnose(r->d, n->mark, path, "'%s': %s; use %s", f->later[i],
-                     f->later_why == NULL ? "not available yet" : f->later_why,
+            diagnose(r->d, n->mark, path, "'%s': not available yet; use %s", f->later[i],
                      join_words(r, f->words));
             return NULL;
         }

@@ -1,180 +1,39 @@
-#include "evals/gates.h"
+// Gates after a run.
+#include "evals/gates_internal.h"
 
-#include "evals/stats.h"
-#include "evals/tally.h"
+#include "engine/base/file.h"
+#include "evals/compare.h"
 
-#include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
-// ---- one gate becomes a judgement for each value of its open dimensions ----
+#define DETAILS_MOST 50 // trials that are named in a gate's details
 
-struct judged {
-    const struct experiment_gate *gate;
-    struct tally_filter filter;
-    const char *id, *text;
-};
-
-struct judged_list {
-    struct judged *p;
-    int count;
+struct judging {
+    struct tally *tally;
+    const struct gates_against *against;
+    bool complete;
     struct arena *arena;
+    struct baseline now;
+    bool has_now;
+    struct baseline *files; // read so far
+    int file_count;
 };
 
-static void list_add(struct judged_list *l, struct judged j) {
-    l->p = arena_more(l->arena, l->p, (size_t)l->count, sizeof *l->p);
-    l->p[l->count++] = j;
-}
+// ---- bounds ----
 
-static void add_word(struct buf *b, const char *key, const char *value) {
-    buf_printf(b, "%s%s=%s", b->n > 0 ? ", " : "", key, value);
-}
-
-// "order: met rate at least 0.6 where depth=middle, pooled over length".
-static const char *gate_text(const struct experiment *x, const struct experiment_gate *g,
-                             const char *where, struct arena *a) {
-    struct buf b = {0};
-    buf_printf(&b, "%s: met rate", g->of < 0 ? "all constraints" : x->constraints[g->of].id);
-    if (g->has_at_least) buf_printf(&b, " at least %g", g->at_least);
-    if (g->has_at_least && g->has_at_most) buf_add_c(&b, " and");
-    if (g->has_at_most) buf_printf(&b, " at most %g", g->at_most);
-    if (where[0] != '\0') buf_printf(&b, " where %s", where);
-    const bool pooled[] = {g->pool_model, g->pool_length, g->pool_placement, g->pool_depth};
-    static const char *const names[] = {"model", "length", "placement", "depth"};
-    const char *joint = ", pooled over ";
-    for (int i = 0; i < 4; i++) {
-        if (!pooled[i]) continue;
-        buf_printf(&b, "%s%s", joint, names[i]);
-        joint = " and ";
-    }
-    const char *text = arena_memdup(a, b.p, b.n);
-    buf_free(&b);
-    return text;
-}
-
-// Words for the values that were filled in for open dimensions (`open`) and for all of them
-// (`where`).
-static void describe(const struct tally *t, const struct experiment_gate *g, struct judged *j,
-                     struct arena *a) {
-    const struct experiment *x = t->x;
-    struct buf where = {0}, open = {0};
-    const struct tally_filter *f = &j->filter;
-    if (f->arm != ARM_PLACED) add_word(&where, "arm", arm_name(f->arm));
-    if (f->model != TALLY_ANY && x->model_count > 1) {
-        add_word(&where, "model", x->models[f->model].id);
-        if (g->where.model < 0) add_word(&open, "model", x->models[f->model].id);
-    }
-    if (f->length != TALLY_ANY) {
-        const char *length = arena_printf(a, "%d", t->lengths[f->length]);
-        add_word(&where, "length", length);
-        if (g->where.length_tokens < 0) add_word(&open, "length", length);
-    }
-    if (f->placement != TALLY_ANY && x->placement_count > 1) {
-        add_word(&where, "placement", x->placements[f->placement].id);
-        if (g->where.placement < 0) add_word(&open, "placement", x->placements[f->placement].id);
-    }
-    if (f->has_place) {
-        char place[PLACE_TEXT_SIZE];
-        place_text(f->place, place);
-        add_word(&where, "depth", place);
-        if (!g->where.has_place) add_word(&open, "depth", place);
-    }
-    j->text = gate_text(x, g, where.n > 0 ? where.p : "", a);
-    j->id = open.n > 0 ? arena_printf(a, "%s[%s]", g->id, open.p) : g->id;
-    buf_free(&where);
-    buf_free(&open);
-}
-
-// The different places, in columns' order; returns how many there are.
-static int different_places(const struct tally *t, struct place *places) {
-    int count = 0;
-    for (int i = 0; i < t->column_count; i++) {
-        bool known = false;
-        for (int k = 0; k < count; k++) known |= place_equal(places[k], t->columns[i].place);
-        if (!known) places[count++] = t->columns[i].place;
-    }
-    return count;
-}
-
-static void expand_places(struct tally *t, const struct experiment_gate *g, struct tally_filter f,
-                          struct judged_list *out) {
-    struct place *places = arena_array(out->arena, (size_t)t->column_count + 1, sizeof *places);
-    bool each_row = f.arm == ARM_PLACED && g->where.placement < 0 && !g->pool_placement;
-    bool each_place = f.arm == ARM_PLACED && !g->where.has_place && !g->pool_depth;
-    int rows = each_row ? t->x->placement_count : 1;
-    int place_count = each_place ? different_places(t, places) : 1;
-    for (int row = 0; row < rows; row++) {
-        for (int k = 0; k < place_count; k++) {
-            struct judged j = {g, f, NULL, NULL};
-            if (each_row) j.filter.placement = row;
-            if (each_place) {
-                j.filter.has_place = true;
-                j.filter.place = places[k];
-            }
-            if (tally_planned(t, &j.filter, g->of).n == 0) continue;
-            describe(t, g, &j, out->arena);
-            list_add(out, j);
-        }
-    }
-}
-
-static struct judged_list expand(struct tally *t, struct arena *a) {
-    struct judged_list out = {.arena = a};
-    for (int i = 0; i < t->x->gate_count; i++) {
-        const struct experiment_gate *g = &t->x->gates[i];
-        struct tally_filter f = TALLY_EVERYTHING(g->where.arm);
-        f.placement = g->where.placement < 0 ? TALLY_ANY : g->where.placement;
-        f.has_place = g->where.has_place;
-        f.place = g->where.place;
-        bool each_model = g->where.model < 0 && !g->pool_model;
-        bool has_length = g->where.arm != ARM_SHORT;
-        bool each_length = has_length && g->where.length_tokens < 0 && !g->pool_length;
-        int models = each_model ? t->x->model_count : 1, before = out.count;
-        int lengths = each_length ? t->length_count : 1;
-        for (int m = 0; m < models; m++) {
-            for (int l = 0; l < lengths; l++) {
-                f.model = each_model ? m : g->where.model < 0 ? TALLY_ANY : g->where.model;
-                f.length = each_length ? l : TALLY_ANY;
-                bool planned = g->where.length_tokens < 0;
-                for (int k = 0; k < t->length_count && !planned; k++) {
-                    planned = t->lengths[k] == g->where.length_tokens;
-                    if (planned) f.length = k;
-                }
-                if (planned) expand_places(t, g, f, &out);
-            }
-        }
-        if (out.count == before) { // nothing of it is planned: one judgement that says so
-            struct judged none = {g, TALLY_EVERYTHING(g->where.arm), g->id,
-                                  gate_text(t->x, g, "", a)};
-            none.filter.model = t->x->model_count; // selects nothing
-            list_add(&out, none);
-        }
-    }
-    return out;
-}
-
-// ---- after a run ----
-
-static void judge(const struct experiment_gate *g, bool complete, struct arena *a,
-                  struct summary_gate *out) {
-    const struct summary_rate *r = &out->rate;
-    const char *bounds =
-        arena_printf(a, "%d of %d met, 95 %% interval %.3f to %.3f", r->met, r->n, r->low, r->high);
+static void judge_bounds(const struct experiment_gate *g, double low, double high,
+                         const char *bounds, struct arena *a, struct summary_gate *out) {
     out->result = GATE_UNDECIDED;
-    if (r->n == 0) {
-        out->why = "no trial was answered";
-    } else if (!complete) {
-        out->why = arena_printf(a, "the run is not finished (%s)", bounds);
-    } else if (g->has_at_least && r->high < g->at_least) {
+    if (g->has_at_least && high < g->at_least) {
         out->result = GATE_FAILED;
         out->why = arena_printf(a, "%s: the upper bound is below %g", bounds, g->at_least);
-    } else if (g->has_at_most && r->low > g->at_most) {
+    } else if (g->has_at_most && low > g->at_most) {
         out->result = GATE_FAILED;
         out->why = arena_printf(a, "%s: the lower bound is above %g", bounds, g->at_most);
-    } else if (g->has_at_least && r->low < g->at_least) {
+    } else if (g->has_at_least && low < g->at_least) {
         out->why = arena_printf(a, "%s: %g lies between the bounds; more repeats would decide",
                                 bounds, g->at_least);
-    } else if (g->has_at_most && r->high > g->at_most) {
+    } else if (g->has_at_most && high > g->at_most) {
         out->why = arena_printf(a, "%s: %g lies between the bounds; more repeats would decide",
                                 bounds, g->at_most);
     } else {
@@ -183,151 +42,273 @@ static void judge(const struct experiment_gate *g, bool complete, struct arena *
     }
 }
 
-void gates_judge(struct tally *t, bool complete, struct arena *a, struct summary_gate **gates,
-                 int *count) {
-    struct judged_list list = expand(t, a);
-    *count = list.count;
-    *gates = arena_array(a, (size_t)list.count + 1, sizeof **gates);
-    for (int i = 0; i < list.count; i++) {
-        struct judged *j = &list.p[i];
-        struct summary_gate *out = &(*gates)[i];
-        out->id = j->id;
-        out->text = j->text;
-        out->rate = tally_rate(t, &j->filter, j->gate->of);
-        judge(j->gate, complete, a, out);
+static void judge_rate(struct judging *k, const struct judged *j, struct summary_gate *out) {
+    bool violated = gate_metric_of(j->gate) == GATE_VIOLATED_RATE;
+    struct summary_rate r = violated ? tally_violated(k->tally, &j->filter, j->gate->of)
+                                     : tally_rate(k->tally, &j->filter, j->gate->of);
+    const char *word = violated ? "violated" : "met";
+    int count = violated ? r.violated : r.met;
+    out->n = r.n;
+    out->repeats = r.repeats;
+    out->value = r.rate;
+    out->low = r.low;
+    out->high = r.high;
+    out->measured = arena_printf(k->arena, "%d/%d %s", count, r.n, word);
+    const char *bounds = arena_printf(k->arena, "%d of %d %s, 95 %% interval %.3f to %.3f", count,
+                                      r.n, word, r.low, r.high);
+    if (r.n == 0)
+        out->why = "no trial was answered";
+    else if (!k->complete)
+        out->why = arena_printf(k->arena, "the run is not finished (%s)", bounds);
+    else
+        judge_bounds(j->gate, r.low, r.high, bounds, k->arena, out);
+}
+
+// A difference of rates over `repeats` repeats, `what` in words.
+static void judge_interval(struct judging *k, const struct experiment_gate *g, const char *what,
+                           double value, double low, double high, int repeats,
+                           struct summary_gate *out) {
+    out->repeats = repeats;
+    out->value = value;
+    out->low = low;
+    out->high = high;
+    out->measured = arena_printf(k->arena, "%s %.1f points", what, 100 * value);
+    const char *bounds =
+        arena_printf(k->arena, "%s of %.3f over %d repeats, 95 %% interval %.3f to %.3f", what,
+                     value, repeats, low, high);
+    if (repeats < STATS_REPEATS_LEAST)
+        out->why =
+            arena_printf(k->arena, "underpowered: %s over %d repeats, and a conclusion needs %d",
+                         out->measured, repeats, STATS_REPEATS_LEAST);
+    else if (!k->complete)
+        out->why = arena_printf(k->arena, "the run is not finished (%s)", bounds);
+    else
+        judge_bounds(g, low, high, bounds, k->arena, out);
+}
+
+static void judge_values(struct judging *k, const struct judged *j, struct summary_gate *out) {
+    bool lift = gate_metric_of(j->gate) == GATE_LIFT;
+    double *d, sum = 0;
+    int n = lift ? gate_lift(k->tally, j, false, k->arena, &d)
+                 : gate_gap(k->tally, j, false, k->arena, &d);
+    if (n == 0) {
+        out->measured = "nothing";
+        out->why = lift ? "no repeat has an answered trial both placed and absent"
+                        : "no repeat has answered trials at the start, the middle and the end";
+        return;
     }
+    for (int i = 0; i < n; i++) sum += d[i];
+    struct stats_interval i = gate_interval(gate_metric_of(j->gate), d, n);
+    out->n = tally_rate(k->tally, &j->filter, j->gate->of).n;
+    judge_interval(k, j->gate, lift ? "lift" : "gap", sum / n, i.low, i.high, n, out);
 }
 
-// ---- before a run ----
+// ---- against a baseline ----
 
-static bool passes(const struct experiment_gate *g, int met, int n) {
-    struct stats_interval i = stats_wilson(met, n);
-    return (!g->has_at_least || i.low >= g->at_least) && (!g->has_at_most || i.high <= g->at_most);
-}
-
-// Probability that a gate passes at a true rate, over n independent repeats.
-static double pass_probability(const struct experiment_gate *g, int n, double rate) {
-    int first = 0,
-        last = n; // the passing counts are an interval, as both bounds grow with the count
-    while (first <= n && !passes(g, first, n)) first++;
-    while (last >= first && !passes(g, last, n)) last--;
-    return stats_binomial_tail(n, first, rate) - stats_binomial_tail(n, last + 1, rate);
-}
-
-static double sure_from(const struct experiment_gate *g, int n, double perfect) {
-    double good = perfect, bad = g->has_at_least ? g->at_least : g->at_most;
-    for (int i = 0; i < 30; i++) {
-        double middle = (good + bad) / 2;
-        if (pass_probability(g, n, middle) >= 0.8)
-            good = middle;
-        else
-            bad = middle;
+static int open_baseline(struct judging *k, const char *path, const struct baseline **out,
+                         struct err *e) {
+    for (int i = 0; i < k->file_count; i++) {
+        *out = &k->files[i];
+        if (strcmp(k->files[i].path, path) == 0) return 0;
     }
-    return good;
-}
-
-static int repeats_to_pass(const struct experiment_gate *g, int met) {
-    for (int n = 1; n <= 100000; n++)
-        if (passes(g, met > 0 ? n : 0, n)) return n;
+    struct baseline b;
+    TRY(baseline_read(path, k->arena, &b, e));
+    k->files = arena_more(k->arena, k->files, (size_t)k->file_count, sizeof *k->files);
+    k->files[k->file_count] = b;
+    *out = &k->files[k->file_count++];
     return 0;
 }
 
-static void impossible(const struct experiment_gate *g, struct gate_outlook *o, struct arena *a) {
-    if (g->has_at_least && g->has_at_most) {
-        o->why = arena_printf(a,
-                              "cannot pass: no count of %d repeats puts the whole interval between "
-                              "%g and %g; use more repeats or wider bounds",
-                              o->repeats, g->at_least, g->at_most);
-        return;
-    }
-    bool low = g->has_at_least;
-    struct stats_interval i = stats_wilson(low ? o->repeats : 0, o->repeats);
-    int needed = repeats_to_pass(g, low);
-    const char *remedy = needed > 0
-                             ? arena_printf(a, "it takes %d repeats or another bound", needed)
-                             : "no number of repeats reaches this bound; use another one";
-    o->why = arena_printf(a,
-                          "cannot pass: with %s of its %d trials (%d repeats) met, the %s bound is "
-                          "%.3f, not %s %g; %s",
-                          low ? "all" : "none", o->trials, o->repeats, low ? "lower" : "upper",
-                          low ? i.low : i.high, low ? "at least" : "at most",
-                          low ? g->at_least : g->at_most, remedy);
+struct selected {
+    struct tally *tally;
+    const struct judged *judged;
+};
+
+static bool selects(const void *context, const struct comparison_pair *p) {
+    const struct selected *s = context;
+    return tally_selects(s->tally, &s->tally->trials[p->now->trial], &s->judged->filter,
+                         s->judged->gate->of);
 }
 
-static void look_ahead(struct tally *t, const struct judged *j, struct arena *a,
-                       struct gate_outlook *out) {
+static void name_flips(const struct comparison *c, const struct compare_selection *s,
+                       struct buf *out) {
+    int shown = 0;
+    for (int64_t i = 0; i < c->pair_count; i++) {
+        const struct comparison_pair *p = &c->pairs[i];
+        if (p->before->verdicts == NULL || p->now->verdicts == NULL) continue;
+        if (!s->selects(s->context, p)) continue;
+        for (int k = 0; k < c->constraint_count; k++) {
+            int before = c->columns_before[k], now = c->columns_now[k];
+            if (s->constraint >= 0 && k != s->constraint) continue;
+            if (!baseline_judged(p->before, before) || !baseline_judged(p->now, now)) continue;
+            enum verdict then = baseline_verdict(p->before, before);
+            enum verdict is = baseline_verdict(p->now, now);
+            if ((then == VERDICT_MET) == (is == VERDICT_MET) || ++shown > DETAILS_MOST) continue;
+            buf_printf(out, "%s %s %s: %s, was %s\n", is == VERDICT_MET ? "won" : "lost",
+                       p->now->key, c->constraints[k], verdict_name(is), verdict_name(then));
+        }
+    }
+    if (shown > DETAILS_MOST) buf_printf(out, "... and %d more\n", shown - DETAILS_MOST);
+}
+
+static const char *keep(struct buf *b, struct arena *a) {
+    const char *text = b->n > 0 ? arena_memdup(a, b->p, b->n) : "";
+    buf_free(b);
+    return text;
+}
+
+static void judge_regression(struct judging *k, const struct comparison *c,
+                             const struct compare_selection *s, const struct judged *j,
+                             struct summary_gate *out) {
+    struct comparison_row r;
+    struct buf flips = {0};
+    compare_row(c, s, arena_printf(k->arena, "gate/%s", j->id), k->tally->x->seed, k->arena, &r);
+    if (r.pairs == 0) {
+        out->measured = "nothing";
+        out->why = "no trial that it looks at has a reply in both";
+        return;
+    }
+    out->n = r.pairs;
+    // 0 minus, so that no change is no "-0.000".
+    judge_interval(k, j->gate, "drop", 0 - r.effect, 0 - r.high, 0 - r.low, r.repeats, out);
+    name_flips(c, s, &flips);
+    out->detail = keep(&flips, k->arena);
+}
+
+static void judge_changed(struct judging *k, const struct comparison *c,
+                          const struct compare_selection *s, struct summary_gate *out) {
+    struct buf names = {0};
+    int64_t changed = 0, compared = 0, missing = 0;
+    for (int64_t i = 0; i < c->pair_count; i++) {
+        const struct comparison_pair *p = &c->pairs[i];
+        if (!s->selects(s->context, p)) continue;
+        bool both = p->before->verdicts != NULL && p->now->verdicts != NULL;
+        compared += both;
+        missing += !both;
+        if (!both || p->identical || ++changed > DETAILS_MOST) continue;
+        buf_printf(&names, "changed %s\n", p->now->key);
+    }
+    if (changed > DETAILS_MOST)
+        buf_printf(&names, "... and %lld more\n", (long long)changed - DETAILS_MOST);
+    out->detail = keep(&names, k->arena);
+    out->n = (int)compared;
+    out->value = (double)changed;
+    out->measured =
+        arena_printf(k->arena, "%lld/%lld changed", (long long)changed, (long long)compared);
+    const char *count = arena_printf(k->arena, "%lld of %lld replies changed", (long long)changed,
+                                     (long long)compared);
+    if (changed > 0) {
+        out->result = GATE_FAILED;
+        out->why = count;
+    } else if (missing > 0 || compared == 0 || !k->complete) {
+        out->why =
+            arena_printf(k->arena, "%s; %lld trials have no reply in one of the two%s", count,
+                         (long long)missing, k->complete ? "" : ", and the run is not finished");
+    } else {
+        out->result = GATE_PASSED;
+        out->why = count;
+    }
+}
+
+static const char *refusal(const struct comparison *c, struct arena *a) {
+    if (c->allow == NULL) return c->refused;
+    return arena_printf(a, "%s; if that is meant, the gate has to say so: allow: [%s]", c->refused,
+                        c->allow);
+}
+
+// Its own words, and those of the command line.
+static const char **allowances(const struct judging *k, const struct experiment_gate *g,
+                               int *count) {
+    const struct gates_against *more = k->against;
+    int extra = more == NULL ? 0 : more->options->allow_count;
+    const char **words = arena_array(k->arena, (size_t)(g->allow_count + extra) + 1, sizeof *words);
+    *count = 0;
+    for (int i = 0; i < g->allow_count; i++) words[(*count)++] = g->allow[i];
+    for (int i = 0; i < extra; i++) words[(*count)++] = more->options->allow[i];
+    return words;
+}
+
+static int find_constraint(const struct comparison *c, const struct experiment *x, int of) {
+    for (int i = 0; of >= 0 && i < c->constraint_count; i++)
+        if (strcmp(c->constraints[i], x->constraints[of].id) == 0) return i;
+    return -1;
+}
+
+static int judge_against(struct judging *k, const struct judged *j, struct summary_gate *out,
+                         struct err *e) {
     const struct experiment_gate *g = j->gate;
-    struct summary_rate planned = tally_planned(t, &j->filter, g->of);
-    *out = (struct gate_outlook){
-        .id = j->id, .text = j->text, .trials = planned.n, .repeats = planned.repeats};
-    if (out->repeats == 0) {
-        out->why = "cannot pass: no trial that it looks at is planned";
-        return;
+    const struct baseline *before = k->against != NULL ? k->against->baseline : NULL;
+    out->measured = "not compared";
+    if (before == NULL && (g->baseline == NULL || !file_exists(g->baseline))) {
+        out->why = arena_printf(k->arena,
+                                "there is no baseline %s; `lacuna baseline RUN -o %s` makes one "
+                                "of a good run",
+                                g->baseline_name, g->baseline_name);
+        return 0;
     }
-    int n = out->repeats;
-    for (int met = 0; met <= n && !out->possible; met++) out->possible = passes(g, met, n);
-    if (!out->possible) {
-        impossible(g, out, a);
-        return;
+    if (before == NULL) TRY(open_baseline(k, g->baseline, &before, e));
+    struct comparison c;
+    struct compare_options o = {.common = k->against != NULL && k->against->options->common};
+    int count;
+    o.allow = allowances(k, g, &count);
+    o.allow_count = count;
+    compare_pair(before, &k->now, &o, k->arena, &c);
+    if (c.refused != NULL) {
+        out->why = refusal(&c, k->arena);
+        return 0;
     }
-    if (g->has_at_least && g->has_at_most) {
-        out->healthy_rate = (g->at_least + g->at_most) / 2;
-        out->pass_probability = pass_probability(g, n, out->healthy_rate);
-        out->sure_from = out->healthy_rate;
-        out->why = arena_printf(a, "passes in %.0f %% of runs where the true rate is %.3f",
-                                100 * out->pass_probability, out->healthy_rate);
-        return;
-    }
-    double perfect = g->has_at_least ? 1 : 0;
-    out->healthy_rate = ((g->has_at_least ? g->at_least : g->at_most) + perfect) / 2;
-    out->pass_probability = pass_probability(g, n, out->healthy_rate);
-    out->sure_from = sure_from(g, n, perfect);
-    out->why = arena_printf(a,
-                            "passes in %.0f %% of runs where the true rate is %.3f, and in 80 %% "
-                            "from a true rate of %.3f",
-                            100 * out->pass_probability, out->healthy_rate, out->sure_from);
+    struct selected selected = {k->tally, j};
+    struct compare_selection s = {selects, &selected, find_constraint(&c, k->tally->x, g->of)};
+    if (g->of >= 0 && s.constraint < 0)
+        out->why = "the baseline has no verdicts on this constraint";
+    else if (gate_metric_of(g) == GATE_REGRESSION)
+        judge_regression(k, &c, &s, j, out);
+    else
+        judge_changed(k, &c, &s, out);
+    return 0;
 }
 
-static const char *detectable_words(double difference, struct arena *a) {
-    return difference > 1 ? "none" : arena_printf(a, "%.0f points", 100 * difference);
-}
+// ---- all ----
 
-static void look_at_design(struct tally *t, struct arena *a, struct design_outlook *out) {
-    struct tally_filter placed = TALLY_EVERYTHING(ARM_PLACED);
-    out->repeats = tally_planned(t, &placed, TALLY_ALL_CONSTRAINTS).repeats;
-    out->detectable_best = stats_detectable(out->repeats, true);
-    out->detectable = stats_detectable(out->repeats, false);
-    out->repeats_for_20 = stats_repeats_needed(0.2);
-    out->repeats_for_10 = stats_repeats_needed(0.1);
-    out->sentence = arena_printf(
-        a,
-        "With %d repeats the smallest difference between two places that is found in 80 %% of runs "
-        "(exact paired test, 5 %%) is %s, at best %s (when repeats change in one direction only). "
-        "20 points take %d repeats, 10 points %d. Pooled lengths and samples help.%s",
-        out->repeats, detectable_words(out->detectable, a),
-        detectable_words(out->detectable_best, a), out->repeats_for_20, out->repeats_for_10,
-        out->repeats < STATS_REPEATS_LEAST ? " Below 10 repeats the report says \"underpowered\"."
-                                           : "");
-}
-
-int gates_plan(const struct experiment *x, const struct record_trial *trials, int64_t trial_count,
-               struct arena *a, struct design_outlook *out, struct err *e) {
-    struct tally t;
-    TRY(tally_make(x, trials, trial_count, NULL, a, &t, e));
-    struct judged_list list = expand(&t, a);
-    *out = (struct design_outlook){.gate_count = list.count};
-    out->gates = arena_array(a, (size_t)list.count + 1, sizeof *out->gates);
-    struct buf wrong = {0};
-    for (int i = 0; i < list.count; i++) {
-        look_ahead(&t, &list.p[i], a, &out->gates[i]);
-        if (!out->gates[i].possible)
-            buf_printf(&wrong, "%sgate %s (%s) %s", wrong.n > 0 ? "\n" : "", out->gates[i].id,
-                       out->gates[i].text, out->gates[i].why);
+static int judge(struct judging *k, const struct judged *j, struct summary_gate *out,
+                 struct err *e) {
+    *out = (struct summary_gate){.id = j->id,
+                                 .text = j->text,
+                                 .result = GATE_UNDECIDED,
+                                 .measured = "",
+                                 .why = "",
+                                 .detail = ""};
+    switch (gate_metric_of(j->gate)) {
+    case GATE_MET_RATE:
+    case GATE_VIOLATED_RATE: judge_rate(k, j, out); return 0;
+    case GATE_LIFT:
+    case GATE_MIDDLE_GAP: judge_values(k, j, out); return 0;
+    default: return judge_against(k, j, out, e);
     }
-    look_at_design(&t, a, out);
-    bool partial = x->only_count > 0 || x->limit >= 0;
-    bool refused = wrong.n > 0 && !partial;
-    if (refused) ERR_SET(e, ERR_CONFIG, "%s", wrong.p);
-    buf_free(&wrong);
-    return refused ? -1 : 0;
+}
+
+static int judge_all(struct judging *k, const struct record *r, const struct judged_list *list,
+                     struct summary_gate *gates, struct err *e) {
+    for (int i = 0; i < list->count; i++) {
+        enum gate_metric m = gate_metric_of(list->p[i].gate);
+        if (!k->has_now && (m == GATE_REGRESSION || m == GATE_CHANGED_REPLIES)) {
+            TRY(baseline_of_record(r, k->arena, &k->now, e));
+            k->has_now = true;
+        }
+        TRY(judge(k, &list->p[i], &gates[i], e));
+    }
+    return 0;
+}
+
+int gates_judge(struct tally *t, const struct record *r, bool complete,
+                const struct gates_against *against, struct arena *a, struct summary_gate **gates,
+                int *count, struct err *e) {
+    struct judged_list list = gates_expand(t, a);
+    struct judging k = {.tally = t, .against = against, .complete = complete, .arena = a};
+    *count = list.count;
+    *gates = arena_array(a, (size_t)list.count + 1, sizeof **gates);
+    int result = judge_all(&k, r, &list, *gates, e);
+    if (k.has_now) baseline_close(&k.now);
+    for (int i = 0; i < k.file_count; i++) baseline_close(&k.files[i]);
+    return result;
 }

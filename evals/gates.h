@@ -1,11 +1,13 @@
 // Gates: what a run must reach to pass (exit code 100 when it does not), judged on the bounds of
 // the interval and never on the rate alone.
 //
-// A gate's rate is taken over the trials that `where` names. A dimension (model, length, placement,
-// depth) that `where` leaves open is pooled when the gate pools it; otherwise the gate holds for
-// each of its values and becomes one judgement each. `at_least` passes when the lower bound reaches
-// it and fails when the upper bound stays below it; between them it cannot decide. `at_most`
-// likewise.
+// What is judged (`metric`) is taken over the trials that `where` names: the rate of met or of
+// violated trials; the lift (placed minus absent, per repeat); the middle gap; the drop against a
+// baseline (paired, per repeat); or the number of replies that are not the baseline's, which is
+// exact. A dimension (model, length, placement, depth) that `where` leaves open is pooled when the
+// gate pools it; otherwise the gate holds for each of its values and becomes one judgement each.
+// `at_least` passes when the lower bound reaches it and fails when the upper bound stays below it;
+// between them it cannot decide. `at_most` likewise.
 #ifndef LACUNA_EVALS_GATES_H
 #define LACUNA_EVALS_GATES_H
 
@@ -42,10 +44,22 @@ struct design_outlook {
 int gates_plan(const struct experiment *x, const struct record_trial *trials, int64_t trial_count,
                struct arena *a, struct design_outlook *out, struct err *e);
 
+// Reads the gate's baseline file, which is there, once: ERR_CONFIG when it cannot be used.
+int gates_check_baseline(const struct experiment_gate *g, struct err *e);
+
+// What `lacuna compare` judges gates against, in place of their own files.
+struct baseline;
+struct compare_options;
+struct gates_against {
+    const struct baseline *baseline;
+    const struct compare_options *options; // more allowances
+};
+
 // Judges every gate on the record's outcomes; arrays in the arena. An unfinished run decides
-// nothing.
+// nothing. `against` NULL: each gate's own baseline file. ERR_INPUT for a damaged one.
 struct tally;
-void gates_judge(struct tally *t, bool complete, struct arena *a, struct summary_gate **gates,
-                 int *count);
+int gates_judge(struct tally *t, const struct record *r, bool complete,
+                const struct gates_against *against, struct arena *a, struct summary_gate **gates,
+                int *count, struct err *e);
 
 #endif

@@ -366,6 +366,7 @@ static int set_up(const struct experiment *x, const struct run_options *options,
                                    .experiment_yaml = x->source,
                                    .resolved = x->resolved,
                                    .identity = s->identity};
+    TRY(run_read_baselines(x, a, &header, e));
     TRY(record_writer_open(&header, s->request_sha256, &s->writer, &s->state, e));
     if (s->state == RECORD_NEW || s->state == RECORD_PLANNING) return make_plan(x, s, a, e);
     if (s->state == RECORD_COMPLETE && !options->retry_errors) return 0;

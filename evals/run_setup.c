@@ -1,6 +1,7 @@
 #include "evals/run_setup.h"
 
 #include "engine/base/file.h"
+#include "evals/gates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,26 @@ static const char *backend_of(const struct provider *p) {
     return p->what.backend;
 }
 
+// Of each gate that has one, in file order: the file as named, and its hash, null while it is not
+// there. They are read again from the record's own copies.
+static void put_baselines(json_t *o, const struct experiment *x) {
+    json_t *list = json_array();
+    for (int i = 0; i < x->gate_count; i++) {
+        const struct experiment_gate *g = &x->gates[i];
+        char hex[HASH_HEX_SIZE];
+        if (g->baseline == NULL) continue;
+        json_t *entry = json_object();
+        bool there = file_exists(g->baseline) && hash_file(g->baseline, hex, NULL) == 0;
+        json_put(entry, "file", json_text_c(g->baseline_name));
+        json_put(entry, "sha256", json_text_c(there ? hex : NULL));
+        json_array_append_new(list, entry);
+    }
+    if (json_array_size(list) > 0)
+        json_put(o, "baselines", list);
+    else
+        json_decref(list);
+}
+
 json_t *run_identity(const struct experiment *x, struct provider *const *providers,
                      const char *request_sha256, const char *plan_sha256) {
     char hex[HASH_HEX_SIZE];
@@ -104,6 +125,7 @@ json_t *run_identity(const struct experiment *x, struct provider *const *provide
     json_put(o, "checks_sha256", json_text_c(hex));
     experiment_analysis_sha256(x, hex);
     json_put(o, "analysis_sha256", json_text_c(hex));
+    put_baselines(o, x);
     json_put(o, "generation", identity_generation(&x->generation));
     json_put(o, "evidence", json_text_c(x->evidence));
     json_put(o, "numerics", identity_word(x, providers, numerics_of));
@@ -113,6 +135,19 @@ json_t *run_identity(const struct experiment *x, struct provider *const *provide
     json_put(o, "models", models);
     json_put(o, "partial", json_boolean(x->only_count > 0 || x->limit >= 0));
     return o;
+}
+
+int run_read_baselines(const struct experiment *x, struct arena *a, struct record_header *header,
+                       struct err *e) {
+    struct str *texts = arena_array(a, (size_t)x->gate_count + 1, sizeof *texts);
+    header->baselines = texts;
+    for (int i = 0; i < x->gate_count; i++) {
+        const struct experiment_gate *g = &x->gates[i];
+        if (g->baseline == NULL || !file_exists(g->baseline)) continue;
+        TRY(gates_check_baseline(g, e));
+        TRY(file_read(g->baseline, (size_t)1 << 30, a, &texts[header->baseline_count++], e));
+    }
+    return 0;
 }
 
 // ---- manifest ----------------------------------------------------------------------------------
@@ -212,11 +247,26 @@ const char *run_origin(const struct record *r, struct arena *a) {
     return path != NULL ? path_folder(a, path) : r->folder;
 }
 
+// Gates of a record look at the record's copies of their baselines.
+static void take_baselines(const struct record *r, struct experiment *x, struct arena *a) {
+    const json_t *list = json_object_get(r->identity, "baselines");
+    size_t next = 0;
+    for (int i = 0; i < x->gate_count; i++) {
+        if (x->gates[i].baseline == NULL) continue;
+        const json_t *entry = json_array_get(list, next++);
+        const char *hex = json_string_value(json_object_get(entry, "sha256"));
+        bool kept = hex != NULL && hash_is_hex(str_from(hex));
+        x->gates[i].baseline = record_baseline_path(r->folder, kept ? hex : "none", a);
+    }
+}
+
 int run_recorded_experiment(const struct record *r, const char *folder, struct arena *a,
                             struct experiment **out, struct err *e) {
     if (r->resolved == NULL) FAIL(e, ERR_RECORD, "%s/resolved.json: is missing", r->folder);
-    return experiment_from_json(r->resolved, path_join(a, r->folder, "experiment.yaml"), folder, a,
-                                out, e);
+    TRY(experiment_from_json(r->resolved, path_join(a, r->folder, "experiment.yaml"), folder, a,
+                             out, e));
+    take_baselines(r, *out, a);
+    return 0;
 }
 
 const char *run_folder(const struct experiment *x, const struct run_options *options,

@@ -18,6 +18,10 @@ void run_providers_close(const struct experiment *x, struct provider **providers
 // caller owns the result.
 json_t *run_identity(const struct experiment *x, struct provider *const *providers,
                      const char *request_sha256, const char *plan_sha256);
+// The gates' baseline files, for the record to keep. A file that is not there is left out; one that
+// is none is refused now and not after hours.
+int run_read_baselines(const struct experiment *x, struct arena *a, struct record_header *header,
+                       struct err *e);
 // manifest.json: facts that the outcome does not depend on.
 json_t *run_manifest(const struct experiment *x, struct provider *const *providers);
 

@@ -314,9 +314,8 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     warn_about_run(r, a, out);
     take_tables(r, &t, a, out);
     contrast_all(&t, a, &out->contrasts, &out->contrast_count);
-    gates_judge(&t, out->complete, a, &out->gates, &out->gate_count);
     out->does_not_show = summarize_limits(&t, a);
-    return 0;
+    return gates_judge(&t, r, out->complete, NULL, a, &out->gates, &out->gate_count, e);
 }
 
 int summary_exit_code(const struct summary *s) {

@@ -216,7 +216,8 @@ static bool is_near(const struct tally *t, const struct tally_trial *trial, int 
 }
 
 static void count_trial(const struct tally *t, const struct tally_trial *trial, int constraint,
-                        struct summary_rate *r, struct stats_cluster *cluster) {
+                        enum verdict counted, struct summary_rate *r,
+                        struct stats_cluster *cluster) {
     enum verdict v = tally_verdict(t, trial, constraint);
     bool met = v == VERDICT_MET, finished = reply_finished(trial->outcome->finish);
     r->n++;
@@ -228,11 +229,11 @@ static void count_trial(const struct tally *t, const struct tally_trial *trial, 
     r->finished_n += finished;
     r->finished_met += finished && met;
     cluster->n++;
-    cluster->met += met;
+    cluster->met += v == counted;
 }
 
 static struct summary_rate take_rate(struct tally *t, const struct tally_filter *f, int constraint,
-                                     bool planned_only) {
+                                     enum verdict counted, bool planned_only) {
     struct summary_rate r = {0};
     struct stats_cluster *clusters = calloc((size_t)t->repeats + 1, sizeof *clusters);
     if (clusters == NULL) mem_exhausted("a rate", (size_t)t->repeats * sizeof *clusters);
@@ -247,14 +248,14 @@ static struct summary_rate take_rate(struct tally *t, const struct tally_filter 
             r.n++;
             clusters[trial->repeat].n++;
         } else {
-            count_trial(t, trial, constraint, &r, &clusters[trial->repeat]);
+            count_trial(t, trial, constraint, counted, &r, &clusters[trial->repeat]);
         }
     }
     for (int i = 0; i < t->repeats; i++) r.repeats += clusters[i].n > 0;
     r.underpowered = r.repeats < STATS_REPEATS_LEAST;
     if (r.n > 0 && !planned_only) {
         struct stats_interval interval = stats_clustered(clusters, t->repeats);
-        r.rate = (double)r.met / r.n;
+        r.rate = (double)(counted == VERDICT_MET ? r.met : r.violated) / r.n;
         r.low = interval.low;
         r.high = interval.high;
     }
@@ -263,9 +264,13 @@ static struct summary_rate take_rate(struct tally *t, const struct tally_filter 
 }
 
 struct summary_rate tally_rate(struct tally *t, const struct tally_filter *f, int constraint) {
-    return take_rate(t, f, constraint, false);
+    return take_rate(t, f, constraint, VERDICT_MET, false);
+}
+
+struct summary_rate tally_violated(struct tally *t, const struct tally_filter *f, int constraint) {
+    return take_rate(t, f, constraint, VERDICT_VIOLATED, false);
 }
 
 struct summary_rate tally_planned(struct tally *t, const struct tally_filter *f, int constraint) {
-    return take_rate(t, f, constraint, true);
+    return take_rate(t, f, constraint, VERDICT_MET, true);
 }

@@ -77,6 +77,8 @@ bool tally_selects(const struct tally *t, const struct tally_trial *trial,
 // counted once; interval clustered by repeat. `planned` counts every trial and takes ok outcomes
 // for granted: n and repeats only.
 struct summary_rate tally_rate(struct tally *t, const struct tally_filter *f, int constraint);
+// The same of violated trials: rate, low and high are theirs.
+struct summary_rate tally_violated(struct tally *t, const struct tally_filter *f, int constraint);
 struct summary_rate tally_planned(struct tally *t, const struct tally_filter *f, int constraint);
 
 // The verdict on one constraint, or on all that the trial holds: violated before unscored before

@@ -101,6 +101,9 @@ struct record_header {
     // What is known of the identity before planning, or NULL: only to name the fields that differ
     // when the folder holds the run of another request.
     const json_t *identity;
+    // Baselines that gates are judged against: kept beside the inputs, each under its SHA-256.
+    const struct str *baselines;
+    size_t baseline_count;
 };
 
 enum record_state { RECORD_NEW, RECORD_PLANNING, RECORD_RUNNING, RECORD_COMPLETE };
@@ -170,6 +173,9 @@ int64_t record_find(const struct record *r, const char *key); // trial number, o
 // The prompt of a trial, byte for byte, as parts (fillers resolved) and as one text.
 int record_get_prompt(const struct record *r, const char *prompt_sha256, struct arena *a,
                       struct record_part **parts, size_t *count, struct str *text, struct err *e);
+
+// Where a record keeps a baseline of its gates.
+char *record_baseline_path(const char *folder, const char *sha256, struct arena *a);
 
 // False for a copy of a record that was published without its inputs/.
 bool record_has_prompts(const struct record *r);

@@ -33,8 +33,8 @@ static bool is_left_out(const char *key) {
 
 // Fields of identity.json and resolved.json that scoring reads and the model does not see.
 static bool is_scoring(const char *path) {
-    static const char *const starts[] = {"checks_sha256", "analysis_sha256", "gates", "primary",
-                                         "tolerate"};
+    static const char *const starts[] = {"checks_sha256", "analysis_sha256", "gates",
+                                         "primary",       "tolerate",        "baselines"};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (strncmp(path, starts[i], strlen(starts[i])) == 0) return true;
     static const char *const keys[] = {"value",       "met",       "violated", "answered",

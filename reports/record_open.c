@@ -134,6 +134,22 @@ static int drop_plan(struct record_writer *w, struct err *e) {
     return 0;
 }
 
+char *record_baseline_path(const char *folder, const char *sha256, struct arena *a) {
+    return path_join(a, folder, arena_printf(a, "baselines/%s.jsonl", sha256));
+}
+
+static int keep_baselines(struct record_writer *w, const struct record_header *header,
+                          struct err *e) {
+    if (header->baseline_count > 0) TRY(file_make_directory(record_path(w, "baselines"), e));
+    for (size_t i = 0; i < header->baseline_count; i++) {
+        struct str text = header->baselines[i];
+        char hex[HASH_HEX_SIZE];
+        hash_bytes(text.p, text.n, hex);
+        TRY(file_write_atomic(record_baseline_path(w->folder, hex, w->arena), text, e));
+    }
+    return 0;
+}
+
 static int start_planning(struct record_writer *w, const struct record_header *header,
                           struct err *e) {
     if (w->state == RECORD_PLANNING) {
@@ -150,6 +166,7 @@ static int start_planning(struct record_writer *w, const struct record_header *h
     TRY(remove_left_over(w, w->folder, e));
     TRY(file_write_atomic(record_path(w, "experiment.yaml"), header->experiment_yaml, e));
     TRY(write_json(w, "resolved.json", header->resolved, e));
+    TRY(keep_baselines(w, header, e));
     TRY(record_inputs_writer_open(w->folder, &w->inputs, e));
     TRY(file_log_open(record_path(w, "plan.jsonl"), &w->plan, e));
     w->plan_hash = hash_open();

@@ -128,6 +128,20 @@ static void verify_file(struct verification *v, const json_t *manifest, const ch
              arena_printf(v->arena, "%s: hashes to %s; manifest.json says %.64s", path, hex, said));
 }
 
+static void verify_baselines(struct verification *v) {
+    size_t i;
+    json_t *entry;
+    json_array_foreach(json_object_get(v->identity, "baselines"), i, entry) {
+        const char *said = json_string_value(json_object_get(entry, "sha256"));
+        if (said == NULL || !hash_is_hex(str_from(said))) continue;
+        struct err e = {0};
+        char hex[HASH_HEX_SIZE];
+        const char *path = record_baseline_path(v->folder, said, v->arena);
+        if (!good(v, hash_file(path, hex, &e), &e) || strcmp(said, hex) == 0) continue;
+        find(v, arena_printf(v->arena, "%s: hashes to %s", path, hex));
+    }
+}
+
 static void verify_files(struct verification *v) {
     struct err e = {0};
     json_t *manifest = NULL;
@@ -154,6 +168,7 @@ int record_verify(const char *folder, bool prompts, struct buf *findings, bool *
         verify_ledger(&v);
         if (prompts) verify_inputs(&v);
         verify_files(&v);
+        verify_baselines(&v);
     }
     *sound = result == 0 && v.sound;
     json_decref(v.identity);

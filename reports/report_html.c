@@ -93,21 +93,26 @@ static void add_sentence(const struct summary_contrast *c, struct buf *out) {
 static void add_gates(const struct summary *s, struct buf *out) {
     if (s->gate_count == 0) return;
     buf_add_c(out, "<h3>Gates</h3>\n<div class=\"scroll\"><table><tr><th>gate</th><th>asks</th>"
-                   "<th>met</th><th>result</th><th>why</th></tr>\n");
+                   "<th>measured</th><th>result</th><th>why</th></tr>\n");
     for (int i = 0; i < s->gate_count; i++) {
         const struct summary_gate *g = &s->gates[i];
-        char fraction[32];
-        layout_fraction(&g->rate, fraction);
         buf_add_c(out, "<tr><td>");
         escape_html_c(out, g->id);
         buf_add_c(out, "</td><td>");
         escape_html_c(out, g->text);
-        buf_printf(out, "</td><td>%s</td><td><b class=\"%s\">%s</b></td><td>", fraction,
+        buf_add_c(out, "</td><td>");
+        escape_html_c(out, g->measured);
+        buf_printf(out, "</td><td><b class=\"%s\">%s</b></td><td>",
                    g->result == GATE_PASSED   ? "met"
                    : g->result == GATE_FAILED ? "error"
                                               : "unscored",
                    layout_gate_word(g->result));
         escape_html_c(out, g->why);
+        if (g->detail[0] != '\0') {
+            buf_add_c(out, "<details><summary>trials</summary><div><pre>");
+            escape_html_c(out, g->detail);
+            buf_add_c(out, "</pre></div></details>");
+        }
         buf_add_c(out, "</td></tr>\n");
     }
     buf_add_c(out, "</table></div>\n");

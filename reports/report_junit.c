@@ -23,7 +23,11 @@ static void add_gate(const struct summary *s, const struct summary_gate *g, stru
     }
     buf_add_c(out, "    <system-out>");
     escape_xml(out, str_from(g->text));
-    buf_printf(out, ": %d/%d</system-out>\n  </testcase>\n", g->rate.met, g->rate.n);
+    buf_add_c(out, ": ");
+    escape_xml(out, str_from(g->measured));
+    if (g->detail[0] != '\0') buf_add_char(out, '\n');
+    escape_xml(out, str_from(g->detail));
+    buf_add_c(out, "</system-out>\n  </testcase>\n");
 }
 
 static void add_cell(const struct summary *s, const struct summary_table *t,

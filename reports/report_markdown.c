@@ -97,14 +97,17 @@ static void add_contrasts(const struct summary *s, struct buf *out) {
 
 static void add_gates(const struct summary *s, struct buf *out) {
     if (s->gate_count == 0) return;
-    buf_add_c(out, "## Gates\n\n| gate | asks | met | result | why |\n|---|---|---|---|---|\n");
+    buf_add_c(out,
+              "## Gates\n\n| gate | asks | measured | result | why |\n|---|---|---|---|---|\n");
     for (int i = 0; i < s->gate_count; i++) {
         const struct summary_gate *g = &s->gates[i];
         buf_add_c(out, "| ");
         escape_markdown(out, str_from(g->id));
         buf_add_c(out, " | ");
         escape_markdown(out, str_from(g->text));
-        buf_printf(out, " | %d/%d | %s | ", g->rate.met, g->rate.n, layout_gate_word(g->result));
+        buf_add_c(out, " | ");
+        escape_markdown(out, str_from(g->measured));
+        buf_printf(out, " | %s | ", layout_gate_word(g->result));
         escape_markdown(out, str_from(g->why));
         buf_add_c(out, " |\n");
     }

@@ -64,8 +64,11 @@ enum summary_gate_result { GATE_PASSED, GATE_FAILED, GATE_UNDECIDED };
 struct summary_gate {
     const char *id, *text; // text: the gate in words
     enum summary_gate_result result;
-    struct summary_rate rate;
-    const char *why; // "lower bound 0.43 is below 0.6"
+    int n, repeats; // trials that were looked at
+    double value, low, high;
+    const char *measured; // "41/60 met", "drop 3.2 points", "2/720 changed"
+    const char *why;      // "lower bound 0.43 is below 0.6"
+    const char *detail;   // trials that flipped or changed, one a line; "": none
 };
 
 struct summary_count {

@@ -134,6 +134,73 @@ static void another_prompt(void **state) {
     assert_holds(out, "(108 prompts differ)");
 }
 
+// A file below the folder, read whole.
+static struct str content(const char *name) {
+    struct str text;
+    struct err e = {0};
+    const char *path = path_join(test_arena, fast_folder(), name);
+    ASSERT_OK(file_read(path, 1 << 24, test_arena, &text, &e), e);
+    return text;
+}
+
+static void add_gates(const char *rules, const char *gates) {
+    sample_experiment(test_arena, fast_folder(), "x", 12, "\"in_flight\": 4", rules);
+    struct str text = content("x.yaml");
+    test_write(path_join(test_arena, fast_folder(), "x.yaml"),
+               str_from(arena_printf(test_arena, STR_FMT "%s", STR_ARG(text), gates)));
+}
+
+#define GATES                                                                                      \
+    "gates:\n"                                                                                     \
+    "  - {id: drop, metric: regression, of: order, at_most: 25%, baseline: gate.jsonl,\n"          \
+    "     allow: [model], pool: [length, depth]}\n"                                                \
+    "  - {id: same, metric: changed_replies, at_most: 0, baseline: gate.jsonl, allow: [model]}\n"
+
+// From no baseline at all to a failing gate, as a project meets them.
+static void gates_with_a_baseline(void **state) {
+    (void)state;
+    add_gates(ANSWER, GATES);
+    expect(0, "plan x.yaml");
+    assert_holds(out, "cannot decide: there is no baseline gate.jsonl yet");
+    expect(3, "run x.yaml -o first");
+    assert_holds(out, "gate drop: cannot decide (there is no baseline gate.jsonl;");
+    expect(0, "baseline first -o gate.jsonl");
+    expect(0, "compare gate.jsonl first");
+    assert_holds(out, "gate same: passed (0 of 72 replies changed)");
+    expect(0, "run x.yaml -o second");
+    assert_holds(out, "gate drop: passed (drop of 0.000 over 12 repeats");
+    expect(0, "verify second");
+    add_gates(LOST, GATES);
+    expect(100, "run x.yaml -o third");
+    assert_holds(out, "gate drop: cannot decide (drop of 0.333");
+    assert_holds(out, "gate same: failed (24 of 72 replies changed)");
+    struct str junit = content("third/junit.xml");
+    assert_holds(junit, "tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"1\"");
+    assert_holds(junit, "lost m/placed/128/order-moves@middle/");
+    assert_holds(junit, "changed m/placed/128/order-moves@middle/");
+    // the report reads the record's own copy
+    struct err e = {0};
+    ASSERT_OK(file_remove(path_join(test_arena, fast_folder(), "gate.jsonl"), &e), e);
+    expect(100, "report third");
+    assert_true(str_equal(content("third/junit.xml"), junit));
+    expect(0, "verify third");
+    expect(100, "compare good third --allow model");
+    assert_holds(out, "gate same: failed");
+}
+
+static void a_baseline_that_is_none(void **state) {
+    (void)state;
+    add_gates(ANSWER, GATES);
+    test_write(path_join(test_arena, fast_folder(), "gate.jsonl"), STR("{}\n"));
+    static const char *const verbs[] = {"plan x.yaml", "run x.yaml -o fourth"};
+    for (int i = 0; i < 2; i++) {
+        expect(2, verbs[i]);
+        assert_holds(said, "gate drop");
+        assert_holds(said, "is no baseline file");
+    }
+    assert_false(file_exists(path_join(test_arena, fast_folder(), "fourth")));
+}
+
 static void wrong_words(void **state) {
     (void)state;
     expect(3, "compare nothing.jsonl worse");
@@ -150,9 +217,13 @@ static void wrong_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_equal_run), cmocka_unit_test(a_worse_run),
-        cmocka_unit_test(another_plan), cmocka_unit_test(another_prompt),
+        cmocka_unit_test(an_equal_run),
+        cmocka_unit_test(a_worse_run),
+        cmocka_unit_test(another_plan),
+        cmocka_unit_test(another_prompt),
         cmocka_unit_test(wrong_words),
+        cmocka_unit_test(gates_with_a_baseline),
+        cmocka_unit_test(a_baseline_that_is_none),
     };
     return cmocka_run_group_tests_name("cli_compare", tests, setup, teardown);
 }

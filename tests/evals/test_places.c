@@ -466,8 +466,8 @@ static void scattered_rows_are_read_by_own_depth(void **state) {
         assert_int_equal(c->repeats, 4);
     }
     assert_int_equal(gaps, 3);
-    assert_int_equal(out.gates[0].rate.n, 8);
-    assert_int_equal(out.gates[0].rate.met, 0);
+    assert_int_equal(out.gates[0].n, 8);
+    assert_string_equal(out.gates[0].measured, "0/8 met");
     json_decref(identity);
     experiment_close(x);
 }

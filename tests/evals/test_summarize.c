@@ -366,7 +366,7 @@ static void equal_completions_count_once(void **state) {
     simulated_plan(&s);
     simulated_answer(&s, 7);
     take(&s, &out);
-    assert_int_equal(out.gates[0].rate.n, 20 * 2 * 6);
+    assert_int_equal(out.gates[0].n, 20 * 2 * 6);
     for (int64_t i = 0; i < s.r.trial_count; i++) {
         struct record_trial *t = &s.r.trials[i];
         if (t->placement == NULL || strcmp(t->placement, "again") != 0) continue;
@@ -378,8 +378,8 @@ static void equal_completions_count_once(void **state) {
         s.r.outcomes[i]->verdicts = s.r.outcomes[k]->verdicts;
     }
     take(&s, &out);
-    assert_int_equal(out.gates[0].rate.n, 20 * 2 * 3);
-    assert_int_equal(out.gates[0].rate.repeats, 20);
+    assert_int_equal(out.gates[0].n, 20 * 2 * 3);
+    assert_int_equal(out.gates[0].repeats, 20);
     assert_int_equal(cell_of(table_of(&out, "order"), 0, 4)->rate.n, 20); // a cell stays whole
     simulated_close(&s);
 }
@@ -422,7 +422,7 @@ static void gates_judge_bounds(void **state) {
     for (int i = 0; i < 8; i++) // 32 of 40: below the gate, but not shown to be
         simulated_verdict(&s, find(&s, "@middle", i * 5), 0)->verdict = VERDICT_OMITTED;
     take(&s, &out);
-    assert_true(out.gates[0].rate.rate < 0.85);
+    assert_true(out.gates[0].value < 0.85);
     assert_int_equal(out.gates[0].result, GATE_UNDECIDED);
     for (int i = 0; i < 40; i++)
         if (i % 3) simulated_verdict(&s, find(&s, "@middle", i), 0)->verdict = VERDICT_OMITTED;
@@ -436,7 +436,7 @@ static void gates_judge_bounds(void **state) {
     gate.at_most = 0.5;
     take(&s, &out); // 14 of 40
     assert_int_equal(out.gates[0].result,
-                     gate.at_most >= out.gates[0].rate.high ? GATE_PASSED : GATE_UNDECIDED);
+                     gate.at_most >= out.gates[0].high ? GATE_PASSED : GATE_UNDECIDED);
     gate.at_most = 0.1;
     take(&s, &out);
     assert_int_equal(out.gates[0].result, GATE_FAILED);
@@ -454,7 +454,7 @@ static void gates_judge_bounds(void **state) {
     gate.where.arm = ARM_SHORT;
     take(&s, &out);
     assert_int_equal(out.gate_count, 1);
-    assert_int_equal(out.gates[0].rate.n, 20);
+    assert_int_equal(out.gates[0].n, 20);
     // An unfinished run decides nothing.
     s.r.outcomes[0] = NULL;
     take(&s, &out);

@@ -407,7 +407,8 @@ static void test_retries(void **state) {
     }
     assert_true(failed >= 0);
     record_writer_close(w);
-    struct record_header header = {folder, STR(""), s.resolved, s.identity};
+    struct record_header header = {
+        .folder = folder, .resolved = s.resolved, .identity = s.identity};
     enum record_state now;
     ASSERT_OK(record_writer_open(&header, s.request_sha256, &w, &now, &e), e);
     assert_int_equal(now, RECORD_COMPLETE);
