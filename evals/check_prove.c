@@ -71,6 +71,22 @@ static struct str long_text(struct arena *a) {
     return text;
 }
 
+// Saying the rule again does not give a reply the rule's shape.
+static int prove_echo(const struct check *c, const struct experiment_constraint *x,
+                      struct str wording, const struct variable *vars, int var_count,
+                      struct arena *a, struct err *e) {
+    struct record_verdict v;
+    struct str echo;
+    if (x->kind != CONSTRAINT_FORMAT) return 0;
+    TRY(variables_replace(wording, vars, var_count, x->id, a, &echo, e));
+    judge_text(c, echo, a, &v);
+    if (v.verdict != VERDICT_MET) return 0;
+    FAIL(e, ERR_CONFIG,
+         "constraint \"%s\": repeating the rule's own text would be met by `%s`; ask for a shape "
+         "that the rule itself does not have",
+         x->id, v.by);
+}
+
 static int prove_all(const struct check *c, const struct experiment_constraint *x,
                      const struct variable *vars, int var_count, struct arena *a, struct err *e) {
     TRY(prove_list(c, x, EXPECT_MET, x->example_met, x->example_met_count, vars, var_count, a, e));
@@ -88,16 +104,9 @@ static int prove_all(const struct check *c, const struct experiment_constraint *
     if (check_erred(&v))
         FAIL(e, ERR_CONFIG, "constraint \"%s\": on an empty reply a check ends in %s", x->id,
              v.reason);
-    if (x->kind == CONSTRAINT_FORMAT) {
-        struct str echo;
-        TRY(variables_replace(x->text, vars, var_count, x->id, a, &echo, e));
-        judge_text(c, echo, a, &v);
-        if (v.verdict == VERDICT_MET)
-            FAIL(e, ERR_CONFIG,
-                 "constraint \"%s\": repeating the rule's own text would be met by `%s`; ask for a "
-                 "shape that the rule itself does not have",
-                 x->id, v.by);
-    }
+    TRY(prove_echo(c, x, x->text, vars, var_count, a, e));
+    for (int i = 1; i < x->variant_count; i++)
+        TRY(prove_echo(c, x, x->variants[i], vars, var_count, a, e));
     judge_text(c, long_text(a), a, &v);
     if (check_erred(&v))
         FAIL(e, ERR_CONFIG,

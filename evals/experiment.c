@@ -29,6 +29,16 @@ int placement_order(const struct experiment_placement *row, int order, int membe
     return -1; // no such member
 }
 
+int experiment_crossed(const struct experiment *x, const struct experiment_placement *row) {
+    int most = 0;
+    for (int i = 0; i < x->constraint_count; i++) {
+        const struct experiment_constraint *c = &x->constraints[i];
+        if (c->cross_variants && c->variant_count > most && !placement_leaves_out(row, i))
+            most = c->variant_count;
+    }
+    return most;
+}
+
 bool placement_leaves_out(const struct experiment_placement *row, int constraint) {
     for (int i = 0; i < row->other_count; i++)
         if (row->others[i].constraint == constraint)

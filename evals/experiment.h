@@ -119,8 +119,11 @@ struct experiment_constraint {
     const char *id;
     enum constraint_kind kind;
     struct str text;
-    bool in_prompt;   // the text stands in messages[rule_message] already, at this byte,
-    int rule_message; // and is taken out where it is left out or placed elsewhere
+    struct str *variants; // its wordings, `text` being the first; none: there is just that
+    int variant_count;
+    bool cross_variants; // each repeat runs each wording, instead of one that is drawn for it
+    bool in_prompt;      // the text stands in messages[rule_message] already, at this byte,
+    int rule_message;    // and is taken out where it is left out or placed elsewhere
     size_t rule_at;
     struct experiment_variable *vars;
     int var_count;
@@ -235,6 +238,10 @@ struct experiment {
 };
 
 int experiment_placement_index(const struct experiment *x, const char *id); // NULL, unknown: -1
+
+// How many wordings the row's cells run, one after the other (crossed variants); 0: one that is
+// drawn for the repeat.
+int experiment_crossed(const struct experiment *x, const struct experiment_placement *row);
 
 struct experiment_overrides {
     const char *const *set; // "generation.max_tokens=8", "models[0].context_tokens=4096"

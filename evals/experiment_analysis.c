@@ -162,13 +162,14 @@ enum only_field {
     ONLY_LENGTH,
     ONLY_PLACEMENT,
     ONLY_DEPTH,
+    ONLY_VARIANT,
     ONLY_REPEAT,
     ONLY_SAMPLE,
     ONLY_CASE,
     ONLY_FIELDS
 };
-static const char *const only_names[ONLY_FIELDS] = {"model", "arm",    "length", "placement",
-                                                    "depth", "repeat", "sample", "case"};
+static const char *const only_names[ONLY_FIELDS] = {
+    "model", "arm", "length", "placement", "depth", "variant", "repeat", "sample", "case"};
 
 static int only_value(const struct load *l, enum only_field field, struct str value,
                       struct str *out, struct err *e) {
@@ -197,6 +198,12 @@ static int only_value(const struct load *l, enum only_field field, struct str va
         place_text(place, spelled);
         *out = str_from(arena_strdup(a, spelled));
         return 0;
+    case ONLY_VARIANT:
+        for (int i = 0; i < x->placement_count; i++)
+            if (scalar_integer(value, &number) == 0 && number > 0 &&
+                number <= experiment_crossed(x, &x->placements[i]))
+                return 0;
+        FAIL(e, ERR_CONFIG, "--only: no row crosses a wording '%s'", text);
     case ONLY_CASE:
         for (int i = 0; i < l->case_count && i < x->repeats; i++)
             if (strcmp(l->cases[i].id, text) == 0) return 0;
@@ -239,12 +246,11 @@ static int only_item(const struct load *l, struct str item, struct str *out, str
         return 0;
     }
     const char *near = str_nearest(name, only_names, ONLY_FIELDS);
-    FAIL(
-        e, ERR_CONFIG,
-        "--only: unknown field '%s'%s%s%s; there are model, arm, length, placement, depth, repeat, "
-        "sample, case",
-        name, near == NULL ? "" : ", did you mean '", near == NULL ? "" : near,
-        near == NULL ? "" : "'?");
+    FAIL(e, ERR_CONFIG,
+         "--only: unknown field '%s'%s%s%s; there are model, arm, length, placement, depth, "
+         "variant, repeat, sample, case",
+         name, near == NULL ? "" : ", did you mean '", near == NULL ? "" : near,
+         near == NULL ? "" : "'?");
 }
 
 int experiment_only(const struct load *l, const char *text, struct str **items, int *count,

@@ -23,6 +23,13 @@ struct experiment_variable *build_variables(struct load *l, const json_t *map, i
     return vars;
 }
 
+static void build_variants(struct load *l, const json_t *o, struct experiment_constraint *c) {
+    const char *draw = load_word(l, o, "draw_variants");
+    c->variants = load_texts(l, o, "variants", &c->variant_count);
+    c->cross_variants = draw != NULL && strcmp(draw, "cross") == 0;
+    if (c->variant_count > 0) c->text = c->variants[0];
+}
+
 void build_constraints(struct load *l, const json_t *list) {
     static const char *const kinds[] = {"state", "format", "forbid", NULL};
     struct experiment *x = l->x;
@@ -40,6 +47,7 @@ void build_constraints(struct load *l, const json_t *list) {
         c->vars = build_variables(l, json_object_get(o, "vars"), &c->var_count);
         c->shared = x->vars;
         c->shared_count = x->var_count;
+        build_variants(l, o, c);
         c->value = load_text(l, o, "value");
         c->met = load_text(l, o, "met");
         c->violated = load_text(l, o, "violated");

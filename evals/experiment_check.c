@@ -220,11 +220,37 @@ static void check_kind(struct load *l, const struct experiment_constraint *c, co
         WRONG(AT("%s.value", path), "an empty value stands in every reply");
 }
 
+// Wordings say the same thing: each has the variables that the first one has.
+static void check_variants(struct load *l, const struct experiment_constraint *c,
+                           const char *path) {
+    struct mark mark;
+    if (node_find(l->root, AT("%s.draw_variants", path), &mark) != NULL && c->variant_count == 0)
+        WRONG(AT("%s.draw_variants", path), "there are no variants to draw from");
+    for (int i = 1; i < c->variant_count; i++) {
+        if (c->variants[i].p == NULL) continue;
+        bool *used = arena_array(l->arena, (size_t)c->var_count + 1, sizeof *used);
+        struct references r = {.l = l, .constraint = c, .used = used};
+        const char *where = AT("%s.variants[%d]", path, i);
+        if (str_trim(c->variants[i]).n == 0) WRONG(where, "is empty");
+        check_references(&r, c->variants[i], false, where);
+        for (int k = 0; k < c->var_count; k++)
+            if (!used[k])
+                diagnose_warning_at(l->d, l->root, where,
+                                    AT("this wording does not use {{%s}}", c->vars[k].name));
+        for (int k = 0; k < i; k++)
+            if (c->variants[k].p != NULL && str_equal(c->variants[i], c->variants[k]))
+                WRONG(where, "is the same text as variants[%d]", k);
+    }
+}
+
 static void check_constraint(struct load *l, const struct experiment_constraint *c,
                              const char *path) {
     bool *used = arena_array(l->arena, (size_t)c->var_count + 1, sizeof *used);
     struct references r = {.l = l, .constraint = c, .used = used};
-    const char *text_path = AT("%s.%s", path, c->in_prompt ? "in_prompt" : "text");
+    const char *text_path = AT("%s.%s", path,
+                               c->in_prompt           ? "in_prompt"
+                               : c->variant_count > 0 ? "variants[0]"
+                                                      : "text");
     if (c->text.p != NULL && str_trim(c->text).n == 0) WRONG(text_path, "is empty");
     check_references(&r, c->text, false, text_path);
     // A variable that only the checks use is drawn for nothing: the model never sees it.
@@ -233,6 +259,7 @@ static void check_constraint(struct load *l, const struct experiment_constraint 
             diagnose_warning_at(
                 l->d, l->root, AT("%s.vars.%s", path, c->vars[i].name),
                 "the constraint's text does not use it, so the model never sees it");
+    check_variants(l, c, path);
     check_references(&r, c->value, false, AT("%s.value", path));
     check_references(&r, c->met, true, AT("%s.met", path));
     check_references(&r, c->violated, true, AT("%s.violated", path));
@@ -268,6 +295,14 @@ static void check_constraints(struct load *l) {
         if (node_find(l->root, AT("%s.kind", path), &(struct mark){0}) != NULL)
             check_kind(l, c, path);
         check_constraint(l, c, path);
+        // Crossed wordings change together.
+        for (int k = 0; k < i && c->cross_variants; k++)
+            if (x->constraints[k].cross_variants &&
+                x->constraints[k].variant_count != c->variant_count)
+                WRONG(AT("%s.variants", path),
+                      "%d wordings, but constraints[%d] has %d; crossed wordings change together, "
+                      "so their numbers must agree",
+                      c->variant_count, k, x->constraints[k].variant_count);
     }
 }
 

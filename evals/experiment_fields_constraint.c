@@ -5,7 +5,8 @@
 
 static const char *const constraint_words[] = {"state", "format", "forbid", NULL};
 
-static const char *const text_instead[] = {"text_file", "in_prompt", NULL};
+static const char *const text_instead[] = {"text_file", "in_prompt", "variants", NULL};
+static const char *const draw_words[] = {"repeat", "cross", NULL};
 
 static const struct field example_fields[] = {
     {.key = "met",
@@ -52,6 +53,15 @@ const struct field constraint_fields[] = {
     {.key = "in_prompt",
      .type = FIELD_TEXT,
      .help = "instead of text: a rule that stands in prompt.messages already, exactly once"},
+    {.key = "variants",
+     .type = FIELD_TEXT,
+     .shape = SHAPE_LIST,
+     .items_least = 2,
+     .help = "instead of text: several wordings of it"},
+    {.key = "draw_variants",
+     .type = FIELD_WORD,
+     .words = draw_words,
+     .help = "repeat (default): one wording is drawn for each repeat; cross: each repeat runs all"},
     {.key = "vars",
      .type = FIELD_OBJECT,
      .shape = SHAPE_MAP,

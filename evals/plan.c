@@ -36,6 +36,7 @@ static int cell_order(const struct draft *a, const struct draft *b) {
     if (order == 0) order = number_order(a->t.length, b->t.length);
     if (order == 0) order = text_order(a->t.placement, b->t.placement);
     if (order == 0 && a->t.placement != NULL) order = place_compare(a->cell.place, b->cell.place);
+    if (order == 0) order = number_order(a->cell.variant, b->cell.variant);
     return order;
 }
 

@@ -5,6 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
+// A row at one place: once, or with each of the crossed wordings.
+static int wordings_each(const struct experiment *x, struct cell c,
+                         int (*visit)(void *, const struct cell *, struct err *), void *context,
+                         struct err *e) {
+    const int crossed = experiment_crossed(x, &x->placements[c.placement]);
+    if (crossed == 0) return visit(context, &c, e);
+    for (c.variant = 0; c.variant < crossed; c.variant++) TRY(visit(context, &c, e));
+    return 0;
+}
+
+int cell_variant(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
+                 int constraint) {
+    return c->variant >= 0 && x->constraints[constraint].cross_variants ? c->variant
+                                                                        : d->variant[constraint];
+}
+
 static int placed_each(const struct experiment *x, struct cell c,
                        int (*visit)(void *, const struct cell *, struct err *), void *context,
                        struct err *e) {
@@ -12,11 +28,11 @@ static int placed_each(const struct experiment *x, struct cell c,
         const struct experiment_placement *p = &x->placements[c.placement];
         for (int i = 0; i < placement_orders(p); i++) {
             c.place = place_of_order(i);
-            TRY(visit(context, &c, e));
+            TRY(wordings_each(x, c, visit, context, e));
         }
         for (int i = 0; i < p->place_count && !p->scatter; i++) {
             c.place = p->places[i];
-            TRY(visit(context, &c, e));
+            TRY(wordings_each(x, c, visit, context, e));
         }
     }
     return 0;
@@ -26,7 +42,7 @@ int cells_each(const struct experiment *x,
                int (*visit)(void *context, const struct cell *c, struct err *e), void *context,
                struct err *e) {
     for (int model = 0; model < x->model_count; model++) {
-        struct cell c = {.model = model, .length = -1, .placement = -1};
+        struct cell c = {.model = model, .length = -1, .placement = -1, .variant = -1};
         for (int i = 0; i < x->length_count; i++) {
             c.length = x->lengths[i];
             c.arm = ARM_PLACED;
@@ -55,14 +71,15 @@ static enum prompt_anchor anchor_of(enum place_anchor anchor) {
     }
 }
 
-static void insert_add(const struct experiment *x, const struct repeat_draw *d, int constraint,
-                       struct place place, struct prompt_insert *inserts, int *constraints,
-                       size_t *count) {
+static void insert_add(const struct experiment *x, const struct cell *c,
+                       const struct repeat_draw *d, int constraint, struct place place,
+                       struct prompt_insert *inserts, int *constraints, size_t *count) {
+    const int variant = cell_variant(x, c, d, constraint);
     for (int i = 0; i <= place.more_count && place.anchor != PLACE_ABSENT; i++) {
         struct place_spot spot = place_spot(&place, i);
         constraints[*count] = constraint;
         inserts[(*count)++] = (struct prompt_insert){.id = x->constraints[constraint].id,
-                                                     .text = d->texts[constraint],
+                                                     .text = d->wordings[constraint][variant],
                                                      .anchor = anchor_of(spot.anchor),
                                                      .depth = spot.depth};
     }
@@ -96,12 +113,12 @@ static void placed_inserts(const struct experiment *x, const struct cell *c,
     for (int i = 0; i < x->constraint_count; i++) {
         for (int k = 0; k < p->move_count; k++)
             if (p->scatter ? p->move[k] == i : p->move[0] == i)
-                insert_add(x, d, p->move[k], member_place(p, c, k), inserts, constraints, count);
+                insert_add(x, c, d, p->move[k], member_place(p, c, k), inserts, constraints, count);
         for (int k = 0; k < p->other_count; k++)
             if (p->others[k].constraint == i)
-                insert_add(x, d, i, p->others[k].place, inserts, constraints, count);
+                insert_add(x, c, d, i, p->others[k].place, inserts, constraints, count);
         if (x->constraints[i].in_prompt && !names_constraint(p, i))
-            insert_add(x, d, i, (struct place){.anchor = PLACE_IN_PLACE}, inserts, constraints,
+            insert_add(x, c, d, i, (struct place){.anchor = PLACE_IN_PLACE}, inserts, constraints,
                        count);
     }
 }
@@ -114,7 +131,7 @@ void cell_inserts(const struct experiment *x, const struct cell *c, const struct
     for (int i = 0; i < x->constraint_count; i++) {
         int64_t parts = x->constraint_count + 1;
         struct place place = place_at((int32_t)((i + 1) * (int64_t)DEPTH_MOST / parts));
-        insert_add(x, d, i, place, inserts, constraints, count);
+        insert_add(x, c, d, i, place, inserts, constraints, count);
     }
 }
 
@@ -141,6 +158,7 @@ static bool item_matches(const struct experiment *x, const struct cell *c,
         if (sample < 0) return true;
         number = sample;
     }
+    if (str_equal_c(field, "variant") && c->variant >= 0) number = c->variant + 1;
     if (number < 0) return false;
     snprintf(text, sizeof text, "%d", number);
     return str_equal_c(value, text);
@@ -178,7 +196,9 @@ const char *cell_key(const struct experiment *x, const struct cell *c, const str
         buf_add_c(&b, "-/");
     if (c->placement >= 0) {
         place_text(c->place, place);
-        buf_printf(&b, "%s@%s/", x->placements[c->placement].id, place);
+        buf_printf(&b, "%s@%s", x->placements[c->placement].id, place);
+        if (c->variant >= 0) buf_printf(&b, "~%d", c->variant + 1);
+        buf_add_char(&b, '/');
     } else {
         buf_add_c(&b, "-/");
     }
@@ -201,6 +221,7 @@ const char *cell_words(const struct experiment *x, const struct cell *c,
     if (c->placement >= 0) {
         place_text(c->place, place);
         buf_printf(&b, ", %s@%s", x->placements[c->placement].id, place);
+        if (c->variant >= 0) buf_printf(&b, ", wording %d", c->variant + 1);
     }
     buf_printf(&b, ", %s", d->scope);
     const char *words = str_to_c(a, buf_str(&b));

@@ -89,6 +89,8 @@ static int see_name(void *context, struct str name, struct err *e) {
 static int uses_find(const struct experiment_constraint *c, struct uses *u, struct err *e) {
     const struct str patterns[] = {c->met, c->violated, c->answered};
     TRY(variables_each(c->text, false, c->id, see_name, u, e));
+    for (int i = 1; i < c->variant_count; i++)
+        TRY(variables_each(c->variants[i], false, c->id, see_name, u, e));
     if (c->value.p != NULL) TRY(variables_each(c->value, false, c->id, see_name, u, e));
     for (int i = 0; i < 3; i++)
         if (patterns[i].p != NULL) TRY(variables_each(patterns[i], true, c->id, see_name, u, e));
@@ -101,6 +103,29 @@ static void var_add(struct repeat_draw *d, int constraint, const char *id, const
                     struct str value) {
     d->vars[d->var_count++] = (struct record_var){id, name, value};
     d->known[constraint][d->known_count[constraint]++] = (struct variable){name, value};
+}
+
+// The wording of a constraint in a repeat. Repeats come in blocks that have each wording once, in
+// an order drawn for the block; a case draws for itself, as other cases may be put before it.
+static int variant_draw(const struct experiment *x, const struct repeat_draw *d,
+                        const struct experiment_constraint *c, struct arena *a) {
+    const int n = c->variant_count;
+    const char *name = arena_printf(a, "variants %s", c->id);
+    if (n < 2) return 0;
+    if (d->case_id != NULL) {
+        struct rng r = repeat_stream(x, d, name);
+        return (int)rng_below(&r, (uint64_t)n);
+    }
+    const int first = d->index - d->index % n;
+    struct rng r =
+        rng_open(x->seed, arena_printf(a, "repeats %d to %d", first, first + n - 1), name);
+    int *order = arena_array(a, (size_t)n, sizeof *order);
+    for (int i = 0; i < n; i++) {
+        int k = (int)rng_below(&r, (uint64_t)i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    return order[d->index - first];
 }
 
 static int constraint_draw(const struct experiment *x, const struct case_table *cases,
@@ -122,8 +147,14 @@ static int constraint_draw(const struct experiment *x, const struct case_table *
         if (u.used[i]) var_add(d, index, c->id, cases->columns[i], row->values[i]);
     char where[256];
     snprintf(where, sizeof where, "constraint '%s'", c->id);
-    return variables_replace(c->text, d->known[index], d->known_count[index], where, plan_arena,
-                             &d->texts[index], e);
+    const int wordings = c->variant_count > 0 ? c->variant_count : 1;
+    d->wordings[index] = arena_array(a, (size_t)wordings, sizeof *d->wordings[index]);
+    for (int i = 0; i < wordings; i++)
+        TRY(variables_replace(c->variant_count > 0 ? c->variants[i] : c->text, d->known[index],
+                              d->known_count[index], where, plan_arena, &d->wordings[index][i], e));
+    d->variant[index] = variant_draw(x, d, c, a);
+    d->texts[index] = d->wordings[index][d->variant[index]];
+    return 0;
 }
 
 int repeat_draw(const struct experiment *x, const struct case_table *cases, int index,
@@ -145,6 +176,8 @@ int repeat_draw(const struct experiment *x, const struct case_table *cases, int 
             value_choose(x, out, arena_printf(a, "shared %s", v->name), v, plan_arena);
         out->vars[out->var_count++] = (struct record_var){RECORD_SHARED_VARS, v->name, value};
     }
+    out->wordings = arena_array(a, constraints + 1, sizeof *out->wordings);
+    out->variant = arena_array(a, constraints + 1, sizeof *out->variant);
     for (int i = 0; i < x->constraint_count; i++)
         TRY(constraint_draw(x, cases, row, i, plan_arena, a, out, e));
     return messages_draw(x, cases, row, a, out, e);

@@ -22,7 +22,9 @@ struct repeat_draw {
     int var_count;
     struct variable **known; // [constraint]: its own variables, shared ones, the case's columns
     int *known_count;
-    struct str *texts;                 // [constraint]: variables filled in
+    int *variant;                      // [constraint]: the wording drawn, from 0
+    struct str **wordings;             // [constraint][wording]: variables filled in
+    struct str *texts;                 // [constraint]: the one drawn
     struct provider_message *messages; // likewise; {{filler}} still stands in one
     struct rule_place *rules;          // [constraint]: of those in_prompt
 };
@@ -39,6 +41,7 @@ struct cell {
     int length;         // -1: short arm
     int placement;      // -1: none
     struct place place; // with a placement
+    int variant;        // of crossed wordings, from 0; -1: each constraint has the one drawn
 };
 
 // Calls `visit` for each cell of the experiment, models first, in file order.
@@ -66,6 +69,9 @@ const struct provider_message *cell_messages(const struct experiment *x,
                                              size_t count, struct arena *a);
 // Of a scattered row's orders a repeat may take one only.
 bool cell_in_repeat(const struct experiment *x, const struct cell *c, const struct repeat_draw *d);
+// The wording of a constraint in a cell, from 0.
+int cell_variant(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
+                 int constraint);
 // --only. `sample` -1: does any sample of this prompt belong?
 bool cell_selected(const struct experiment *x, const struct cell *c, const struct repeat_draw *d,
                    int sample);

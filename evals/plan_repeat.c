@@ -166,8 +166,23 @@ static void draft_spans(struct planner *p, const struct work *w, const struct ce
     }
 }
 
+// The wordings that this prompt has, of constraints that have several.
+static void draft_variants(struct planner *p, const struct work *w, const struct cell *c,
+                           size_t insert_count, struct record_trial *t) {
+    const struct experiment *x = p->x;
+    for (int i = 0; i < x->constraint_count; i++) {
+        bool stands = false;
+        for (size_t k = 0; k < insert_count && !stands; k++) stands = w->constraints[k] == i;
+        if (!stands || x->constraints[i].variant_count < 2) continue;
+        t->variants = arena_more(p->a, t->variants, (size_t)t->variant_count, sizeof *t->variants);
+        t->variants[t->variant_count++] =
+            (struct record_variant){x->constraints[i].id, cell_variant(x, c, &w->d, i) + 1};
+    }
+}
+
 // One trial per selected sample; all of them share ids, parts and spans.
-static void drafts_make(struct work *w, const struct cell *c, const struct prompt *prompt) {
+static void drafts_make(struct work *w, const struct cell *c, const struct prompt *prompt,
+                        size_t insert_count) {
     struct planner *p = w->p;
     const struct experiment *x = p->x;
     struct draft *first = NULL;
@@ -196,6 +211,7 @@ static void drafts_make(struct work *w, const struct cell *c, const struct promp
             if (prompt->ids.count > 0) hash_ids(prompt->ids.ids, prompt->ids.count, t->ids_sha256);
             draft_parts(p, prompt, out);
             draft_spans(p, w, c, prompt, out);
+            draft_variants(p, w, c, insert_count, t);
             out->ids.count = prompt->ids.count;
             out->ids.ids = arena_array(p->a, prompt->ids.count + 1, sizeof(int32_t));
             if (prompt->ids.count > 0)
@@ -266,7 +282,7 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
     closing_keep(w, prompt.closing);
     if (prompt.spelled.n > 0 && p->spelled == NULL) p->spelled = str_to_c(p->a, prompt.spelled);
     p->estimated = p->estimated || !p->providers[c->model]->can.exact_ids;
-    drafts_make(w, c, &prompt);
+    drafts_make(w, c, &prompt, r.insert_count);
     return 0;
 }
 

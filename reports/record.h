@@ -30,6 +30,10 @@ struct record_span {
     char depth[12];           // real depth, "49.868"; "-" for an anchor
     const char *place;        // asked for: "middle", "25%", "in_system"; NULL: an older record
 };
+struct record_variant {
+    const char *constraint;
+    int variant; // number of the wording, from 1
+};
 struct record_trial {
     int64_t trial;
     const char *key, *model, *arm;
@@ -48,6 +52,8 @@ struct record_trial {
     int var_count;
     struct record_span *spans;
     int span_count;
+    struct record_variant *variants; // of the constraints that have several wordings
+    int variant_count;
 };
 
 // ---- an outcome: one line of trials.jsonl ----

@@ -138,6 +138,14 @@ static json_t *write_spans(const struct record_trial *t) {
     return spans;
 }
 
+// {"order":2}: only of constraints that have several wordings.
+static json_t *write_variants(const struct record_trial *t) {
+    json_t *variants = json_object();
+    for (int i = 0; i < t->variant_count; i++)
+        put_integer(variants, t->variants[i].constraint, t->variants[i].variant);
+    return variants;
+}
+
 int record_trial_write(const struct record_trial *t, json_t **out, struct err *e) {
     json_t *vars = NULL;
     TRY(write_vars(t, &vars, e));
@@ -161,6 +169,7 @@ int record_trial_write(const struct record_trial *t, json_t **out, struct err *e
     json_put(o, "seed", json_text_c(t->seed));
     json_put(o, "vars", vars);
     json_put(o, "spans", write_spans(t));
+    if (t->variant_count > 0) json_put(o, "variants", write_variants(t));
     *out = o;
     return 0;
 }
@@ -219,6 +228,24 @@ static int read_spans(const json_t *o, const char *where, struct arena *a, struc
     return 0;
 }
 
+static int read_variants(const json_t *o, const char *where, struct arena *a,
+                         struct record_trial *out, struct err *e) {
+    json_t *variants, *value;
+    if (json_object_get(o, "variants") == NULL) return 0;
+    TRY(json_need_object(o, "variants", where, &variants, e));
+    out->variants = arena_array(a, json_object_size(variants), sizeof *out->variants);
+    const char *constraint;
+    json_object_foreach(variants, constraint, value) {
+        struct record_variant *v = &out->variants[out->variant_count++];
+        v->constraint = arena_strdup(a, constraint);
+        TRY(need_int(variants, constraint, where, &v->variant, e));
+        if (v->variant < 1)
+            FAIL(e, ERR_INPUT, "%s: \"variants\": \"%s\" is not a number from 1 on", where,
+                 constraint);
+    }
+    return 0;
+}
+
 static int read_sizes(const json_t *o, const char *where, struct record_trial *out, struct err *e) {
     const char *seed;
     TRY(need_u32(o, "prompt_tokens", where, &out->prompt_tokens, e));
@@ -251,6 +278,7 @@ int record_trial_read(const json_t *o, const char *where, struct arena *a, struc
         TRY(record_need_hash(o, "ids_sha256", where, out->ids_sha256, e));
     TRY(read_sizes(o, where, out, e));
     TRY(read_vars(o, where, a, out, e));
+    TRY(read_variants(o, where, a, out, e));
     return read_spans(o, where, a, out, e);
 }
 

@@ -8,74 +8,11 @@
 #include "evals/plan.h"
 #include "evals/summarize.h"
 #include "evals/tally.h"
-#include "tests/support/fake_provider.h"
+#include "tests/evals/plan_sample.h"
 #include "tests/support/simulated_run.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static struct arena *arena;
-static struct provider *fake;
-
-static int setup(void **state) {
-    (void)state;
-    arena = arena_create("test");
-    fake = fake_provider_open(&(struct fake_options){.start = true, .context_tokens = 4096});
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    fake_provider_close(fake);
-    arena_destroy(arena);
-    return 0;
-}
-
-static const char head[] =
-    "lacuna: 1\n"
-    "name: places\n"
-    "seed: 7\n"
-    "models: [{id: fake, path: m.gguf, context_tokens: 4096}]\n"
-    "generation: {max_tokens: 32}\n"
-    "prompt:\n"
-    "  messages:\n"
-    "    - {role: system, text: \"You are a careful assistant.\"}\n"
-    "    - {role: user, text: \"{{filler}}\\n\\nState number, day and person.\"}\n"
-    "  filler: {kind: prose}\n"
-    "constraints:\n"
-    "  - {id: order, kind: state, text: \"The order number is {{code}}.\", value: \"{{code}}\",\n"
-    "     vars: {code: {kind: digits, count: 5}}}\n"
-    "  - {id: day, kind: state, text: \"The pickup day is {{day}}.\", value: \"{{day}}\",\n"
-    "     vars: {day: {kind: choice, choices: [Monday, Tuesday, Friday, Sunday]}}}\n"
-    "  - {id: contact, kind: state, text: \"The contact person is {{who}}.\",\n"
-    "     vars: {who: {kind: letters, count: 6}}, value: \"{{who}}\"}\n"
-    "lengths: {tokens: [256]}\n"
-    "repeats: 4\n"
-    "arms: [placed, absent]\n"
-    "placements:\n";
-
-static int load(const char *placements, const char *only, struct experiment **x, struct err *e) {
-    const char *path = path_join(arena, test_folder(), "places.yaml");
-    test_write(path, str_from(arena_printf(arena, "%s%s", head, placements)));
-    return experiment_load(path, &(struct experiment_overrides){.only = only, .limit = -1}, arena,
-                           x, e);
-}
-
-static struct plan make(const char *placements, const char *only, struct experiment **x) {
-    struct err e = {0};
-    struct plan p;
-    struct provider *providers[] = {fake};
-    ASSERT_OK(load(placements, only, x, &e), e);
-    ASSERT_OK(plan_make(*x, providers, NULL, arena, &p, &e), e);
-    return p;
-}
-
-static const struct record_trial *find(const struct plan *p, const char *key) {
-    for (int64_t i = 0; i < p->trial_count; i++)
-        if (strcmp(p->trials[i].key, key) == 0) return &p->trials[i];
-    fail_msg("no trial %s", key);
-    return NULL;
-}
 
 static int spans_of(const struct record_trial *t, const char *constraint) {
     int n = 0;
