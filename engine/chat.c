@@ -210,6 +210,10 @@ int chat_render(const struct chat_template *t, const struct tokenizer *tokenizer
                 struct provider_piece **pieces, size_t *piece_count, struct err *e) {
     if (count == 0) FAIL(e, ERR_CONFIG, "the prompt has no messages");
     TRY(tokens_check(t, tokenizer, e));
+    for (size_t i = 0; i < count; i++)
+        if (messages[i].call_count > 0)
+            FAIL(e, ERR_CONFIG, "message %zu calls tools, for which template %s has no place",
+                 i + 1, t->name);
     struct pieces p = {.capacity = 3 * count + 5};
     p.items = arena_array(a, p.capacity, sizeof *p.items);
     // Most templates that write no start token themselves begin with the role's; some files name

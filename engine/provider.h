@@ -14,9 +14,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct provider_call {
+    struct str name, arguments; // arguments: a JSON object as json_python writes it
+};
+
 struct provider_message {
-    struct str role; // "system", "user", "assistant"; what a template allows is its own matter
+    struct str role; // "system", "user", "assistant", "tool"; what a template allows is its own
+                     // matter
     struct str text;
+    const struct provider_call *calls; // tools that an assistant's turn calls
+    size_t call_count;
 };
 
 // A run of prompt text. Template pieces are tokenized with control tokens on, all other text with

@@ -44,9 +44,7 @@ static int fixture_render(struct provider *p, const struct provider_message *mes
                           struct arena *a, struct provider_piece **pieces, size_t *piece_count,
                           struct err *e) {
     (void)p;
-    (void)e;
-    words_render(messages, count, a, pieces, piece_count);
-    return 0;
+    return words_render(messages, count, a, pieces, piece_count, e);
 }
 
 static int fixture_tokenize(struct provider *p, const struct provider_piece *pieces, size_t count,

@@ -38,9 +38,7 @@ static int simulated_render(struct provider *p, const struct provider_message *m
                             size_t count, struct arena *a, struct provider_piece **pieces,
                             size_t *piece_count, struct err *e) {
     (void)p;
-    (void)e;
-    words_render(messages, count, a, pieces, piece_count);
-    return 0;
+    return words_render(messages, count, a, pieces, piece_count, e);
 }
 
 static int simulated_tokenize(struct provider *p, const struct provider_piece *pieces, size_t count,

@@ -156,11 +156,13 @@ int words_tokenize(struct words *w, const struct provider_piece *pieces, size_t 
 
 // ---- requests and replies ----------------------------------------------------------------------
 
-void words_render(const struct provider_message *messages, size_t count, struct arena *a,
-                  struct provider_piece **pieces, size_t *piece_count) {
+int words_render(const struct provider_message *messages, size_t count, struct arena *a,
+                 struct provider_piece **pieces, size_t *piece_count, struct err *e) {
     struct provider_piece *out = arena_array(a, 3 * count + 1, sizeof *out);
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
+        if (messages[i].call_count > 0)
+            FAIL(e, ERR_CONFIG, "message %zu calls tools; this model has no place for that", i + 1);
         const char *head = arena_printf(a, "<|im_start|>" STR_FMT "\n", STR_ARG(messages[i].role));
         out[n++] = (struct provider_piece){str_from(head), true};
         out[n++] = (struct provider_piece){messages[i].text, false};
@@ -169,6 +171,7 @@ void words_render(const struct provider_message *messages, size_t count, struct 
     out[n++] = (struct provider_piece){STR("<|im_start|>assistant\n"), true};
     *pieces = out;
     *piece_count = n;
+    return 0;
 }
 
 struct str words_prompt(const struct provider_request *r, struct arena *a) {

@@ -18,8 +18,8 @@ int words_tokenize(struct words *w, const struct provider_piece *pieces, size_t 
 struct str words_bytes(const struct words *w, int32_t id);
 
 // The pieces of the messages by ChatML, with the generation prompt.
-void words_render(const struct provider_message *messages, size_t count, struct arena *a,
-                  struct provider_piece **pieces, size_t *piece_count);
+int words_render(const struct provider_message *messages, size_t count, struct arena *a,
+                 struct provider_piece **pieces, size_t *piece_count, struct err *e);
 struct str words_prompt(const struct provider_request *r, struct arena *a); // all pieces joined
 // A copy that outlives the request.
 struct provider_generation words_generation(const struct provider_generation *g, struct arena *a);

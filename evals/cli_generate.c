@@ -90,7 +90,7 @@ static int read_messages(const struct cli_lines *l, const json_t *value, struct 
         const json_t *message = json_array_get(value, i);
         TRY(json_need_string(message, "role", where, &role, e));
         TRY(json_need_string(message, "content", where, &content, e));
-        (*out)[i] = (struct provider_message){str_from(role), str_from(content)};
+        (*out)[i] = (struct provider_message){.role = str_from(role), .text = str_from(content)};
     }
     return 0;
 }

@@ -152,6 +152,7 @@ int experiment_read(struct str source, const char *path,
     struct load l = load_begin(&d, root, path, path_folder(a, path));
     json_t *resolved = fields_resolve(root, l.x->folder, false, &d);
     load_cases(&l, resolved);
+    experiment_messages(&l, resolved);
     experiment_build(&l, resolved);
     experiment_check(&l);
     if (diagnostics_fail(&d, e) != 0 || apply_selection(&l, resolved, overrides, e) != 0) {

@@ -11,6 +11,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/json.h"
 #include "engine/base/str.h"
+#include "engine/provider.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,6 +81,10 @@ struct experiment_generation {
 
 struct experiment_message {
     struct str role, text; // the text of exactly one message holds {{filler}} once
+    struct provider_call *calls;
+    int call_count;
+    // Where it stands, for complaints: its path, and "FILE:LINE: " of a turn from a file (or "").
+    const char *path, *origin;
 };
 
 enum filler_kind { FILLER_PROSE, FILLER_NOISE, FILLER_FILES, FILLER_PAIRS };

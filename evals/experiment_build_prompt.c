@@ -3,6 +3,16 @@
 
 #include <string.h>
 
+static void build_calls(struct load *l, const json_t *list, struct experiment_message *to) {
+    to->call_count = (int)json_array_size(list);
+    to->calls = arena_array(l->arena, (size_t)to->call_count + 1, sizeof *to->calls);
+    for (int i = 0; i < to->call_count; i++) {
+        const json_t *call = json_array_get(list, (size_t)i);
+        to->calls[i] =
+            (struct provider_call){load_text(l, call, "name"), load_text(l, call, "arguments")};
+    }
+}
+
 void build_prompt(struct load *l, const json_t *o) {
     struct experiment *x = l->x;
     const json_t *list = json_object_get(o, "messages");
@@ -10,8 +20,13 @@ void build_prompt(struct load *l, const json_t *o) {
     x->messages = arena_array(l->arena, (size_t)x->message_count + 1, sizeof *x->messages);
     for (int i = 0; i < x->message_count; i++) {
         const json_t *m = json_array_get(list, (size_t)i);
-        x->messages[i] =
-            (struct experiment_message){load_text(l, m, "role"), load_text(l, m, "text")};
+        struct experiment_message *to = &x->messages[i];
+        *to = (struct experiment_message){.role = load_text(l, m, "role"),
+                                          .text = load_text(l, m, "text")};
+        to->path = l->origins != NULL ? l->origins[i].path
+                                      : arena_printf(l->arena, "prompt.messages[%d]", i);
+        to->origin = l->origins != NULL ? l->origins[i].line : "";
+        build_calls(l, json_object_get(m, "tool_calls"), to);
     }
     static const char *const kinds[] = {"prose", "noise", "files", "pairs", NULL};
     static const char *const units[] = {"sentence", "paragraph", "document", NULL};

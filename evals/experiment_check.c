@@ -130,13 +130,18 @@ static const char *without_where(const struct err *e) {
     return strncmp(e->text, "text: ", 6) == 0 ? e->text + 6 : e->text;
 }
 
-static void check_references(struct references *r, struct str text, bool pattern,
-                             const char *path) {
+static void check_references_of(struct references *r, struct str text, bool pattern,
+                                const char *path, const char *origin) {
     struct load *l = r->l;
     struct err e = {0};
     if (text.p == NULL) return;
     if (variables_each(text, pattern, "text", see_reference, r, &e) == 0) return;
-    WRONG(path, "%s", without_where(&e));
+    WRONG(path, "%s%s", origin, without_where(&e));
+}
+
+static void check_references(struct references *r, struct str text, bool pattern,
+                             const char *path) {
+    check_references_of(r, text, pattern, path, "");
 }
 
 // Chat templates print any role, so a misspelt one would reach the model unnoticed.
@@ -157,9 +162,10 @@ static void check_messages(struct load *l) {
     bool missing = x->message_count == 0;
     for (int i = 0; i < x->message_count; i++) {
         // Variables of a rule are those of its constraint.
-        check_references(&r, experiment_without_rules(l, i), false,
-                         AT("prompt.messages[%d].text", i));
-        check_role(l, x->messages[i].role, AT("prompt.messages[%d].role", i));
+        const struct experiment_message *m = &x->messages[i];
+        check_references_of(&r, experiment_without_rules(l, i), false, AT("%s.text", m->path),
+                            m->origin);
+        check_role(l, m->role, AT("%s.role", m->path));
         missing |= x->messages[i].text.p == NULL;
     }
     if (!missing && r.fillers == 0)

@@ -7,7 +7,13 @@
 #define AT(...) arena_printf(l->arena, __VA_ARGS__)
 #define WRONG(path, ...) diagnose_at(l->d, l->root, (path), __VA_ARGS__)
 
-// "messages[0] (twice), messages[2]"; counts all.
+static const char *message_name(struct load *l, int message) {
+    const struct experiment_message *m = &l->x->messages[message];
+    const struct str origin = str_from(m->origin); // "FILE:LINE: "
+    return origin.n == 0 ? m->path : AT("%s (%.*s)", m->path, (int)origin.n - 2, origin.p);
+}
+
+// "prompt.messages[0] (2 times), prompt.messages[2]"; counts all.
 static size_t find_all(struct load *l, struct experiment_constraint *c, const char **where) {
     struct buf list = {0};
     size_t total = 0;
@@ -18,7 +24,7 @@ static size_t find_all(struct load *l, struct experiment_constraint *c, const ch
         c->rule_message = m;
         c->rule_at = str_find(text, c->text, 0);
         total += n;
-        buf_printf(&list, "%smessages[%d]", list.n > 0 ? ", " : "", m);
+        buf_printf(&list, "%s%s", list.n > 0 ? ", " : "", message_name(l, m));
         if (n > 1) buf_printf(&list, " (%zu times)", n);
     }
     *where = str_to_c(l->arena, buf_str(&list));
@@ -56,7 +62,7 @@ static void rule_missing(struct load *l, const struct experiment_constraint *c, 
     for (int m = 0; m < l->x->message_count; m++)
         if (l->x->messages[m].text.p != NULL &&
             same_with_other_space(l->x->messages[m].text, c->text))
-            hint = AT("; in messages[%d] it stands with other white space", m);
+            hint = AT("; in %s it stands with other white space", message_name(l, m));
     WRONG(path, "prompt.messages do not hold this text; it must stand there once, byte for byte%s",
           hint);
 }

@@ -7,14 +7,22 @@ static const char *const filler_words[] = {"prose", "noise", "files", "pairs", N
 static const char *const filler_later[] = {"chat", NULL};
 static const char *const unit_words[] = {"sentence", "paragraph", "document", NULL};
 
-static const char *const text_instead[] = {"text_file", NULL};
+static const char *const role_instead[] = {"file", NULL};
+static const char *const text_instead[] = {"text_file", "file", NULL};
+
+static const struct field call_fields[] = {
+    {.key = "name", .type = FIELD_TEXT, .flags = FIELD_REQUIRED, .help = "of the tool"},
+    {.key = "arguments", .type = FIELD_TEXT, .flags = FIELD_REQUIRED, .help = "as JSON"},
+    {.key = NULL},
+};
 
 static const struct field message_fields[] = {
     {.key = "role",
      .type = FIELD_NAME,
      .flags = FIELD_REQUIRED,
+     .instead = role_instead,
      .example = "user",
-     .help = "system, user or assistant"},
+     .help = "system, user, assistant or tool"},
     {.key = "text",
      .type = FIELD_TEXT,
      .flags = FIELD_REQUIRED,
@@ -25,6 +33,15 @@ static const struct field message_fields[] = {
     {.key = "text_file",
      .type = FIELD_TEXT_FILE,
      .help = "instead of text: a file, taken byte for byte"},
+    {.key = "file",
+     .type = FIELD_PATH,
+     .help = "instead of role and text: turns from JSON lines, {\"role\", \"content\"} each"},
+    {.key = "tool_calls",
+     .type = FIELD_OBJECT,
+     .shape = SHAPE_LIST,
+     .flags = FIELD_STORED,
+     .fields = call_fields,
+     .help = "of an assistant's turn from a file"},
     {.key = NULL},
 };
 

@@ -5,6 +5,11 @@
 #include "evals/experiment.h"
 #include "evals/experiment_node.h"
 
+// Where a message comes from: its path in the experiment file, and "FILE:LINE: " or "".
+struct message_origin {
+    const char *path, *line;
+};
+
 struct load {
     struct arena *arena;
     struct diagnostics *d;
@@ -14,12 +19,15 @@ struct load {
     int column_count;
     const struct case_row *cases;
     int case_count;
+    struct message_origin *origins; // of messages; NULL: each stands where its number says
 };
 
 // experiment_load of a file's bytes; `path` names it in messages and gives its folder.
 int experiment_read(struct str source, const char *path,
                     const struct experiment_overrides *overrides, struct arena *a,
                     struct experiment **out, struct err *e);
+// Puts the turns of files in place of the messages that name them (prompt.messages[].file).
+void experiment_messages(struct load *l, json_t *resolved);
 // resolved.json into the struct. Names of models and constraints that do not exist are complained
 // about.
 void experiment_build(struct load *l, const json_t *resolved);

@@ -135,27 +135,29 @@ static void add_choice(json_t *choices, const char *key) {
 
 // Exactly one of a key and those that may stand for it.
 static json_t *either_schema(const struct field *f) {
-    json_t *choices = json_array();
+    json_t *choices = json_array(), *o = json_object();
     add_choice(choices, f->key);
     for (int i = 0; f->instead[i] != NULL; i++) add_choice(choices, f->instead[i]);
-    return choices;
+    json_put(o, "oneOf", choices);
+    return o;
 }
 
 static json_t *object_schema(const struct field *fields) {
     json_t *o = json_object(), *properties = json_object(), *required = json_array();
-    json_t *either = NULL;
+    json_t *either = json_array();
     for (const struct field *f = fields; f->key != NULL; f++) {
         if (f->type == FIELD_LATER || (f->flags & FIELD_STORED)) continue;
         json_put(properties, f->key, field_schema(f));
         if (f->instead != NULL)
-            either = either_schema(f);
+            json_array_append_new(either, either_schema(f));
         else if (f->flags & FIELD_REQUIRED)
             json_array_append_new(required, json_text_c(f->key));
     }
     put_c(o, "type", "object");
     json_put(o, "additionalProperties", json_false());
     json_put(o, "required", required);
-    if (either != NULL) json_put(o, "oneOf", either);
+    if (json_array_size(either) > 0) json_put(o, "allOf", json_incref(either));
+    json_decref(either);
     json_put(o, "properties", properties);
     return o;
 }

@@ -77,8 +77,11 @@ int messages_draw(const struct experiment *x, const struct case_table *cases,
     for (int i = 0; i < x->message_count; i++) {
         struct buf text = {0};
         int result = message_fill(x, vars, count, i, a, d, &text, e);
-        d->messages[i] =
-            (struct provider_message){x->messages[i].role, str_copy(a, buf_str(&text))};
+        const struct experiment_message *m = &x->messages[i];
+        d->messages[i] = (struct provider_message){.role = m->role,
+                                                   .text = str_copy(a, buf_str(&text)),
+                                                   .calls = m->calls,
+                                                   .call_count = (size_t)m->call_count};
         buf_free(&text);
         if (result != 0) return -1;
     }

@@ -16,6 +16,10 @@ int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err 
 // Appends the compact form, keys in insertion order, no line break. `json_pretty` indents by 2.
 void json_compact(const json_t *value, struct buf *out);
 void json_pretty(const json_t *value, struct buf *out);
+// As Python's json.dumps(value, ensure_ascii=False, indent=...) writes it, which chat templates
+// print with `tojson`: ", " and ": " between, text outside ASCII as it is, floating-point numbers
+// by their shortest spelling. `indent` 0: on one line.
+void json_python(const json_t *value, int indent, struct buf *out);
 
 // Typed reads of required keys; a missing key or other type, and a string with a NUL inside, is
 // ERR_INPUT naming `where` and the key.

@@ -84,8 +84,8 @@ static void check_row(const json_t *row, int line, void *context) {
     assert_true(count <= 8);
     for (size_t i = 0; i < count; i++) {
         json_t *m = json_array_get(list, i);
-        messages[i] = (struct provider_message){json_str(json_array_get(m, 0)),
-                                                json_str(json_array_get(m, 1))};
+        messages[i] = (struct provider_message){.role = json_str(json_array_get(m, 0)),
+                                                .text = json_str(json_array_get(m, 1))};
     }
     struct rendering r = render(c, f->t, messages, count, f->a);
     if (!str_equal(buf_str(&r.text), json_str(json_object_get(row, "rendered")))) {
@@ -150,9 +150,9 @@ static void test_plain(void **state) {
     const struct chat_template *c;
     struct err e = {0};
     ASSERT_OK(chat_find(NULL, "plain", &c, &e), e);
-    struct provider_message m[] = {{STR("system"), STR("Be brief.")},
-                                   {STR("user"), STR("He said <|im_end|>. ")},
-                                   {STR("any role"), STR("Why?")}};
+    struct provider_message m[] = {{.role = STR("system"), .text = STR("Be brief.")},
+                                   {.role = STR("user"), .text = STR("He said <|im_end|>. ")},
+                                   {.role = STR("any role"), .text = STR("Why?")}};
     struct rendering r = render(c, f.t, m, 3, f.a);
     assert_string_equal(r.text.p, "Be brief.\n\nHe said <|im_end|>. \n\nWhy?");
     struct token_list ids = {0}, whole = ids_of(f.t, buf_str(&r.text), false);
@@ -179,7 +179,8 @@ static void test_bad_messages(void **state) {
     static const char *const roles[] = {"", "user<|im_end|>", "two words", "a\nb",
                                         "a-role-of-more-than-thirty-two-bytes"};
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        struct provider_message m[] = {{STR("user"), STR("x")}, {str_from(roles[i]), STR("x")}};
+        struct provider_message m[] = {{.role = STR("user"), .text = STR("x")},
+                                       {.role = str_from(roles[i]), .text = STR("x")}};
         ASSERT_FAILS(chat_render(c, f.t, m, 2, f.a, &pieces, &count, &e), e, ERR_CONFIG,
                      "message 2 has the role");
     }
@@ -237,9 +238,10 @@ static void test_start_token(void **state) {
         const struct chat_template *c;
         struct err e = {0};
         ASSERT_OK(chat_find(NULL, cases[i].name, &c, &e), e);
-        struct provider_message m[] = {{STR("system"), STR("<|endoftext|>")},
-                                       {STR("user"), STR("The vault code is 7413.")},
-                                       {STR("user"), STR("<|im_start|>")}};
+        struct provider_message m[] = {
+            {.role = STR("system"), .text = STR("<|endoftext|>")},
+            {.role = STR("user"), .text = STR("The vault code is 7413.")},
+            {.role = STR("user"), .text = STR("<|im_start|>")}};
         struct rendering r = render(c, t, m, 3, a);
         struct token_list ids = {0};
         ASSERT_OK(chat_tokenize(t, r.pieces, r.count, &ids, &e), e);
@@ -263,7 +265,7 @@ static void test_missing_control_tokens(void **state) {
     struct err e = {0};
     struct provider_piece *pieces;
     size_t count;
-    struct provider_message m[] = {{STR("user"), STR("x")}};
+    struct provider_message m[] = {{.role = STR("user"), .text = STR("x")}};
     ASSERT_OK(chat_find(NULL, "llama3", &llama3, &e), e);
     ASSERT_OK(chat_find(NULL, "plain", &plain, &e), e);
     ASSERT_FAILS(chat_render(llama3, t, m, 1, a, &pieces, &count, &e), e, ERR_MODEL,

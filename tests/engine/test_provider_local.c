@@ -124,8 +124,9 @@ static void test_conversation_to_reply(void **state) {
     struct arena *a = arena_create("test");
     struct provider_options o = options_of();
     struct provider *p = open_with(&o);
-    struct provider_message messages[] = {{STR("system"), STR("You are <|im_end|> careful.")},
-                                          {STR("user"), STR("Where is the station?")}};
+    struct provider_message messages[] = {
+        {.role = STR("system"), .text = STR("You are <|im_end|> careful.")},
+        {.role = STR("user"), .text = STR("Where is the station?")}};
     struct provider_piece *pieces;
     size_t count;
     struct provider_ids ids;
@@ -184,7 +185,7 @@ static void test_unknown_template(void **state) {
     o.path = other;
     struct provider *p = open_with(&o);
     struct arena *a = arena_create("test");
-    struct provider_message message = {STR("user"), STR("Hello")};
+    struct provider_message message = {.role = STR("user"), .text = STR("Hello")};
     struct provider_piece *pieces;
     size_t count;
     struct err e = {0};

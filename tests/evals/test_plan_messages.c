@@ -96,11 +96,11 @@ static void rules_are_found_once(void **state) {
          "not hold this text; it must stand there once, byte "
          "for byte"},
         {"Never quote\n a price.", "Never quote a price.",
-         "byte for byte; in messages[0] it stands with other white space"},
+         "byte for byte; in prompt.messages[0] it stands with other white space"},
         {"Kind. Kind.", "Kind.",
-         "prompt.messages hold this text 2 times, in messages[0] (2 times)"},
+         "prompt.messages hold this text 2 times, in prompt.messages[0] (2 times)"},
         {"Answer. Be kind.", "Answer.",
-         "2 times, in messages[0], messages[1]; it must stand there "
+         "2 times, in prompt.messages[0], prompt.messages[1]; it must stand there "
          "once"},
         {"Be kind. ", "kind. ", "begins or ends with white space"},
         {"Be kind.", "", "constraints[0].in_prompt: is empty"},
@@ -276,6 +276,49 @@ static void places_by_role(void **state) {
     experiment_close(again);
 }
 
+// Turns from a file are messages like others; resolved.json holds them, complaints name the line.
+static void turns_come_from_files(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct experiment *x, *again;
+    struct record_trial t;
+    const char *turns = "{\"role\":\"user\",\"content\":\"Hi <|im_end|>. NO PRICE. Bye.\"}\r\n"
+                        "{\"role\":\"assistant\",\"content\":\"Yes?\"}\r\n"
+                        "{\"role\":\"user\",\"content\":\"See:\\r\\n{{filler}}\\n\"}";
+    const char *const set[] = {
+        "prompt.messages=[{role: system, text_file: system.txt}, {file: turns.jsonl}]"};
+    write_file("turns.jsonl", turns);
+    ASSERT_OK(load("Be kind.", "NO PRICE.", set, 1, &x, &e), e);
+    assert_int_equal(x->message_count, 4);
+    const char *key = "fake/placed/200/rule-moves@in_place/0/0";
+    struct str whole = prompt_of(x, key, &t);
+    assert_str(span_text(whole, &t, "rule"), "NO PRICE.");
+    assert_true(str_find(whole,
+                         STR("<|im_start|>user\nHi <|im_end|>. NO PRICE. Bye.<|im_end|>\n"
+                             "<|im_start|>assistant\nYes?<|im_end|>\n<|im_start|>user\nSee:\r\n"),
+                         0) != STR_NONE);
+    assert_true(str_find(whole, STR("\n<|im_end|>\n<|im_start|>assistant\n"), 0) != STR_NONE);
+    whole = prompt_of(x, "fake/absent/200/-/0/0", &t);
+    assert_true(str_find(whole, STR("user\nHi <|im_end|>. Bye.<|im_end|>"), 0) != STR_NONE);
+    write_file("turns.jsonl", "gone");
+    ASSERT_OK(experiment_from_json(x->resolved, "own.yaml", test_folder(), test_arena, &again, &e),
+              e);
+    assert_true(str_equal(prompt_of(x, key, &t), prompt_of(again, key, &t)));
+    experiment_close(x);
+    experiment_close(again);
+    ASSERT_FAILS(load("Be kind.", "kind.", set, 1, &x, &e), e, ERR_CONFIG,
+                 "prompt.messages[1].file: ");
+    write_file("turns.jsonl", "{\"role\":\"user\",\"content\":\"{{filler}}\"}\n"
+                              "{\"role\":\"user\",\"content\":\"Be kind. {{x}}\"}\n");
+    ASSERT_FAILS(load("Be kind.", "kind.", set, 1, &x, &e), e, ERR_CONFIG,
+                 "prompt.messages[1].file.text: turns.jsonl:2: {{x}} is not defined");
+    ASSERT_FAILS(load("Be kind.", "kind.", set, 1, &x, &e), e, ERR_CONFIG,
+                 "2 times, in prompt.messages[0], prompt.messages[1].file (turns.jsonl:2)");
+    const char *both[] = {"prompt.messages=[{role: user, text: '{{filler}}', file: turns.jsonl}]"};
+    ASSERT_FAILS(load("Be kind.", "kind.", both, 1, &x, &e), e, ERR_CONFIG,
+                 "prompt.messages[0].file: role is given too; one of them must go");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rules_are_found_once, test_arena_open, test_arena_close),
@@ -284,6 +327,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(two_rules_side_by_side, test_arena_open, test_arena_close),
         cmocka_unit_test_setup_teardown(rules_have_variables, test_arena_open, test_arena_close),
         cmocka_unit_test_setup_teardown(places_by_role, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(turns_come_from_files, test_arena_open, test_arena_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,9 @@ static void kit_open(struct kit *k, const struct fake_options *options, const ch
     k->p = fake_provider_open(options);
     k->b = prompt_builder_open(k->p);
     k->a = arena_create("kit");
-    k->messages[0] = (struct provider_message){STR("system"), STR("You are a careful assistant.")};
-    k->messages[1] = (struct provider_message){STR("user"), str_from(user)};
+    k->messages[0] = (struct provider_message){.role = STR("system"),
+                                               .text = STR("You are a careful assistant.")};
+    k->messages[1] = (struct provider_message){.role = STR("user"), .text = str_from(user)};
     k->r = (struct prompt_request){.messages = k->messages,
                                    .message_count = 2,
                                    .closing_rng = rng_open(7, "repeat 0", "closing"),
@@ -417,7 +418,8 @@ static void roles_are_places(void **state) {
     (void)state;
     struct kit k;
     kit_open(&k, &(struct fake_options){.marks_breaks = true}, "Hello.\n");
-    k.messages[2] = (struct provider_message){STR("user"), STR("{{filler}}\n\nGo on.\r\n")};
+    k.messages[2] =
+        (struct provider_message){.role = STR("user"), .text = STR("{{filler}}\n\nGo on.\r\n")};
     k.r.message_count = 3;
     kit_prose(&k, 4);
     kit_insert(&k, "Rule one.", PROMPT_LAST_USER, 0);

@@ -27,8 +27,9 @@ static void kit_open(struct kit *k, const char *rule, const char *template, cons
     *k = (struct kit){.p = tokenizer_provider_open(rule, template)};
     k->b = prompt_builder_open(k->p);
     k->a = arena_create("kit");
-    k->messages[0] = (struct provider_message){STR("system"), STR("You are a careful assistant.")};
-    k->messages[1] = (struct provider_message){STR("user"), str_from(user)};
+    k->messages[0] = (struct provider_message){.role = STR("system"),
+                                               .text = STR("You are a careful assistant.")};
+    k->messages[1] = (struct provider_message){.role = STR("user"), .text = str_from(user)};
     k->insert = (struct prompt_insert){
         .id = "code", .text = STR("The vault code is 7413."), .anchor = PROMPT_AT_DEPTH};
     k->r = (struct prompt_request){.messages = k->messages,
