@@ -17,7 +17,7 @@ int words_tokenize(struct words *w, const struct provider_piece *pieces, size_t 
                    struct arena *a, struct provider_ids *out, struct err *e);
 struct str words_bytes(const struct words *w, int32_t id);
 
-// The pieces of the messages by ChatML, with the generation prompt.
+// The pieces of the messages by ChatML, with the generation prompt. Tool calls are refused.
 int words_render(const struct provider_message *messages, size_t count, struct arena *a,
                  struct provider_piece **pieces, size_t *piece_count, struct err *e);
 struct str words_prompt(const struct provider_request *r, struct arena *a); // all pieces joined

@@ -36,7 +36,7 @@ static void add_real(struct buf *out, double value) {
         snprintf(text, sizeof text, "%.*e", digits - 1, value);
         if (strtod(text, NULL) == value) break;
     }
-    const int exponent = atoi(strchr(text, 'e') + 1);
+    const int exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
     if (exponent < -4 || exponent >= 16) {
         buf_add_c(out, text);
         return;
