@@ -13,22 +13,13 @@ static int text_order(const char *a, const char *b) {
     return strcmp(a != NULL ? a : "-", b != NULL ? b : "-");
 }
 
-static size_t ids_common(const struct provider_ids *a, const struct provider_ids *b) {
-    size_t n = a->count < b->count ? a->count : b->count, i = 0;
-    while (i < n && a->ids[i] == b->ids[i]) i++;
-    return i;
-}
-
 static int prompt_order(const struct draft *a, const struct draft *b) {
     if (a->ids.count == 0 && b->ids.count == 0) {
         size_t n = a->text.n < b->text.n ? a->text.n : b->text.n;
         int order = n > 0 ? memcmp(a->text.p, b->text.p, n) : 0;
         return order != 0 ? order : number_order((int64_t)a->text.n, (int64_t)b->text.n);
     }
-    if (a->ids.ids == b->ids.ids) return 0; // samples of one prompt
-    size_t i = ids_common(&a->ids, &b->ids);
-    if (i < a->ids.count && i < b->ids.count) return number_order(a->ids.ids[i], b->ids.ids[i]);
-    return number_order((int64_t)a->ids.count, (int64_t)b->ids.count);
+    return plan_ids_order(&a->ids, &b->ids);
 }
 
 static int cell_order(const struct draft *a, const struct draft *b) {
@@ -134,7 +125,7 @@ static void finish(struct planner *p, struct plan *out) {
         struct draft *d = p->drafts[i];
         d->t.trial = i;
         if (i > 0 && p->drafts[i - 1]->cell.model == d->cell.model)
-            d->t.shared_tokens = (uint32_t)ids_common(&p->drafts[i - 1]->ids, &d->ids);
+            d->t.shared_tokens = plan_ids_common(&p->drafts[i - 1]->ids, &d->ids);
         out->trials[i] = d->t;
         out->prompt_tokens += d->t.prompt_tokens;
         out->shared_tokens += d->t.shared_tokens;

@@ -4,6 +4,7 @@
 
 #include "evals/check.h"
 #include "evals/plan.h"
+#include "evals/plan_ids.h"
 #include "prompts/prompt.h"
 
 // Where a rule that the user's own prompt holds stands in a drawn message: bytes [from, to).
@@ -93,8 +94,8 @@ struct stored_filler {
 struct draft {
     struct record_trial t;
     struct cell cell;
-    struct provider_ids ids; // count 0 without exact ids
-    struct str text;         // instead of ids: what trials are ordered by
+    struct plan_ids ids; // count 0 without exact ids
+    struct str text;     // instead of ids: what trials are ordered by
     struct record_part *parts;
     size_t part_count;
     struct stored_filler *filler;

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_FAR 5000 // a real depth this far from the asked one (5 %) is worth a warning
+#define REPEATS_A_CHECK_SET 256 // checks with a repeat's values are dropped after so many
+#define DEPTH_FAR 5000          // a real depth this far from the asked one (5 %) is worth a warning
 
 int planner_open(const struct experiment *x, struct provider *const *providers, struct arena *a,
                  struct planner *out, struct err *e) {
     const struct experiment_filler *f = &x->filler;
     *out = (struct planner){.x = x, .providers = providers, .a = a};
     out->repeat = arena_create("repeat");
-    out->checks = check_set_open();
     out->builders = arena_array(a, (size_t)x->model_count + 1, sizeof out->builders[0]);
     for (int m = 0; m < x->model_count; m++) out->builders[m] = prompt_builder_open(providers[m]);
     TRY(closing_find(f->language, &out->closing, e));
@@ -64,6 +64,8 @@ struct work {
     size_t closing_count;
     struct prompt_insert *inserts;
     int *constraints;
+    struct provider_ids base; // whole ids of a prompt of this model and length
+    int base_model, base_length;
 };
 
 static struct filler *filler_open(struct planner *p, const struct repeat_draw *d) {
@@ -180,6 +182,15 @@ static void draft_variants(struct planner *p, const struct work *w, const struct
     }
 }
 
+// The ids that this cell's are held against: of the first prompt of its model and length.
+static struct provider_ids *base_ids(struct work *w, const struct cell *c) {
+    if (w->base_model != c->model || w->base_length != c->length)
+        w->base = (struct provider_ids){0};
+    w->base_model = c->model;
+    w->base_length = c->length;
+    return &w->base;
+}
+
 // One trial per selected sample; all of them share ids, parts and spans.
 static void drafts_make(struct work *w, const struct cell *c, const struct prompt *prompt,
                         size_t insert_count) {
@@ -212,12 +223,8 @@ static void drafts_make(struct work *w, const struct cell *c, const struct promp
             draft_parts(p, prompt, out);
             draft_spans(p, w, c, prompt, out);
             draft_variants(p, w, c, insert_count, t);
-            out->ids.count = prompt->ids.count;
-            out->ids.ids = arena_array(p->a, prompt->ids.count + 1, sizeof(int32_t));
-            if (prompt->ids.count > 0)
-                memcpy(out->ids.ids, prompt->ids.ids, prompt->ids.count * sizeof(int32_t));
-            else
-                out->text = str_copy(p->a, prompt->text);
+            out->ids = plan_ids_hold(&prompt->ids, base_ids(w, c), p->a);
+            if (prompt->ids.count == 0) out->text = str_copy(p->a, prompt->text);
             first = out;
         }
         t->sample = sample;
@@ -338,6 +345,10 @@ static int filler_keep(struct work *w, int64_t first, struct err *e) {
 int planner_repeat(struct planner *p, int index, struct err *e) {
     const struct experiment *x = p->x;
     arena_reset(p->repeat);
+    if (index % REPEATS_A_CHECK_SET == 0) {
+        check_set_close(p->checks);
+        p->checks = check_set_open();
+    }
     struct work w = {.p = p};
     int64_t first = p->count;
     TRY(repeat_draw(x, &p->cases, index, p->a, p->repeat, &w.d, e));

@@ -6,18 +6,33 @@
 
 #include <math.h>
 
+#define EXACT_MOST 1000 // repeats; beyond them a detectable difference follows from theirs
+
+// The largest minority among n discordant pairs that is still significant, looked for near `guess`.
+static int significant_minority(int n, int guess) {
+    int k = guess < -1 ? -1 : guess;
+    while (k >= 0 && (2 * k > n || stats_mcnemar(k, n - k) > 0.05)) k--;
+    while (2 * (k + 1) <= n && stats_mcnemar(k + 1, n - k - 1) <= 0.05) k++;
+    return k;
+}
+
 double stats_power(int repeats, double difference, double discordant) {
     if (discordant <= 0) return 0;
     double one_way = stats_clamp((1 + fabs(difference) / discordant) / 2, 0, 1), power = 0;
-    for (int n = 1; n <= repeats; n++) {
-        double weight = stats_binomial(repeats, n, discordant);
-        if (weight < 1e-12) continue;
-        int k = n / 2; // the largest minority that is still significant
-        while (k >= 0 && stats_mcnemar(k, n - k) > 0.05) k--;
-        if (k < 0) continue;
-        double rejected =
-            stats_binomial_tail(n, n - k, one_way) + 1 - stats_binomial_tail(n, k + 1, one_way);
-        power += weight * rejected;
+    // The number of discordant pairs, within 9 standard deviations.
+    double mean = repeats * discordant, reach = 9 * sqrt(mean * (1 - discordant)) + 9;
+    int first = mean - reach < 1 ? 1 : (int)(mean - reach);
+    if (discordant >= 1) first = repeats;
+    int last = mean + reach > repeats ? repeats : (int)(mean + reach);
+    double weight = stats_binomial(repeats, first, discordant);
+    int k = (int)(first / 2.0 - sqrt(first));
+    for (int n = first; n <= last; n++) {
+        k = significant_minority(n, k);
+        if (k >= 0)
+            power += weight * (stats_binomial_tail(n, n - k, one_way) + 1 -
+                               stats_binomial_tail(n, k + 1, one_way));
+        if (discordant < 1)
+            weight *= (double)(repeats - n) / (n + 1) * discordant / (1 - discordant);
     }
     return stats_clamp(power, 0, 1);
 }
@@ -28,6 +43,10 @@ static double power_at(int repeats, double difference, bool one_way) {
 }
 
 double stats_detectable(int repeats, bool one_way) {
+    if (repeats > EXACT_MOST) {
+        double share = (double)EXACT_MOST / repeats;
+        return stats_detectable(EXACT_MOST, one_way) * (one_way ? share : sqrt(share));
+    }
     if (power_at(repeats, 1, one_way) < 0.8) return 2;
     double low = 0, high = 1;
     for (int i = 0; i < 30; i++) {

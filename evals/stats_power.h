@@ -8,7 +8,8 @@
 // share `discordant` (>= |difference|) of pairs in which they differ.
 double stats_power(int repeats, double difference, double discordant);
 // Smallest difference with 80 % power. One way: discordant = difference; else two independent cells
-// with rates (1 +- difference)/2. 2 when none is.
+// with rates (1 +- difference)/2. 2 when none is. Above 1,000 repeats from that of 1,000: it falls
+// with the number of repeats (a number of discordant pairs is needed), else with its square root.
 double stats_detectable(int repeats, bool one_way);
 // Repeats for 80 % power at a difference between independent cells; the power stays above from
 // there.

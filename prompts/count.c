@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENTRIES_MOST ((size_t)1 << 17) // then the cache is emptied: units of old repeats are no use
+
 struct entry {
     uint64_t hash[2]; // both 0: free
     uint32_t tokens;
@@ -83,6 +85,10 @@ static int ids_of(struct counter *c, struct str text, struct provider_ids *out, 
 int counter_text(struct counter *c, struct str text, uint32_t *tokens, struct err *e) {
     *tokens = 0;
     if (text.n == 0) return 0;
+    if (c->count == ENTRIES_MOST) {
+        memset(c->entries, 0, c->capacity * sizeof *c->entries);
+        c->count = 0;
+    }
     if (2 * (c->count + 1) > c->capacity) entries_grow(c);
     uint64_t hash[2];
     text_hash(text, hash);
@@ -108,21 +114,29 @@ int counter_segment(struct counter *c, struct str lead, struct str text, struct 
     return counter_text(c, buf_str(&c->text), tokens, e);
 }
 
-int counter_clean(struct counter *c, struct str a, struct str b, bool *clean, struct err *e) {
-    *clean = true;
-    if (!c->p->can.exact_ids || a.n == 0 || b.n == 0) return 0;
-    struct provider_ids first, second, both;
-    arena_reset(c->scratch);
-    TRY(ids_of(c, a, &first, e));
-    TRY(ids_of(c, b, &second, e));
+// Whether a + b has just the ids of both.
+static int join_clean(struct counter *c, struct str a, const struct provider_ids *ids_a,
+                      struct str b, const struct provider_ids *ids_b, bool *clean, struct err *e) {
+    struct provider_ids both;
     buf_clear(&c->text);
     buf_add_str(&c->text, a);
     buf_add_str(&c->text, b);
     TRY(ids_of(c, buf_str(&c->text), &both, e));
-    *clean = both.count == first.count + second.count &&
-             memcmp(both.ids, first.ids, first.count * sizeof first.ids[0]) == 0 &&
-             memcmp(both.ids + first.count, second.ids, second.count * sizeof second.ids[0]) == 0;
+    size_t bytes_a = ids_a->count * sizeof(int32_t), bytes_b = ids_b->count * sizeof(int32_t);
+    *clean = both.count == ids_a->count + ids_b->count &&
+             memcmp(both.ids, ids_a->ids, bytes_a) == 0 &&
+             memcmp(both.ids + ids_a->count, ids_b->ids, bytes_b) == 0;
     return 0;
+}
+
+int counter_clean(struct counter *c, struct str a, struct str b, bool *clean, struct err *e) {
+    *clean = true;
+    if (!c->p->can.exact_ids || a.n == 0 || b.n == 0) return 0;
+    struct provider_ids first, second;
+    arena_reset(c->scratch);
+    TRY(ids_of(c, a, &first, e));
+    TRY(ids_of(c, b, &second, e));
+    return join_clean(c, a, &first, b, &second, clean, e);
 }
 
 struct units {
@@ -133,6 +147,8 @@ struct units {
     size_t count;
     size_t next; // unit of the filler that the next one begins with
     uint64_t tokens;
+    struct provider_ids ahead; // of the filler's unit `ahead_of`; each is tokenized once
+    size_t ahead_of;
 };
 
 struct units *units_open(struct counter *c, struct filler *f, struct arena *a) {
@@ -159,31 +175,59 @@ static struct str joined(struct arena *a, struct str x, struct str y, struct str
     return (struct str){p, x.n + y.n + z.n};
 }
 
+static int ids_keep(struct units *u, struct str text, struct provider_ids *out, struct err *e) {
+    struct provider_ids ids = {0};
+    arena_reset(u->c->scratch);
+    if (text.n > 0) TRY(ids_of(u->c, text, &ids, e));
+    out->count = ids.count;
+    out->ids = arena_array(u->arena, ids.count + 1, sizeof *out->ids);
+    if (ids.count > 0) memcpy(out->ids, ids.ids, ids.count * sizeof *out->ids);
+    return 0;
+}
+
+// Glues units to `unit` until the join behind it is clean.
+static int unit_glue(struct units *u, struct unit *unit, struct err *e) {
+    const struct filler_item *next;
+    struct provider_ids here = u->ahead;
+    if (here.ids == NULL || u->ahead_of != u->next)
+        TRY(ids_keep(u, str_slice(filler_text(u->f), unit->from, unit->to), &here, e));
+    for (;;) {
+        u->next++;
+        TRY(filler_get(u->f, u->next, &next, e));
+        if (next == NULL) break;
+        struct str stored = filler_text(u->f);
+        struct str text = str_slice(stored, unit->from, unit->to);
+        struct str behind = str_slice(stored, next->from, next->to);
+        TRY(ids_keep(u, behind, &u->ahead, e));
+        u->ahead_of = u->next;
+        bool clean;
+        TRY(join_clean(u->c, text, &here, behind, &u->ahead, &clean, e));
+        if (clean) break;
+        unit->text = joined(u->arena, unit->text, unit->tail,
+                            joined(u->arena, next->lead, next->text, STR("")));
+        unit->tail = next->tail;
+        unit->to = next->to;
+        TRY(ids_keep(u, str_slice(stored, unit->from, unit->to), &here, e));
+    }
+    unit->tokens = (uint32_t)here.count;
+    return 0;
+}
+
 // Takes the filler's unit u->next and whatever is glued to it.
 static int unit_take(struct units *u, struct unit **out, struct err *e) {
-    const struct filler_item *first, *next;
+    const struct filler_item *first;
     *out = NULL;
     TRY(filler_get(u->f, u->next, &first, e));
     if (first == NULL) return 0;
     struct unit *unit = arena_alloc(u->arena, sizeof *unit);
     *unit =
         (struct unit){first->lead, first->text, first->tail, 0, u->tokens, first->from, first->to};
-    for (;;) {
+    if (u->c->p->can.exact_ids) {
+        TRY(unit_glue(u, unit, e));
+    } else {
         u->next++;
-        TRY(filler_get(u->f, u->next, &next, e));
-        if (next == NULL) break;
-        struct str stored = filler_text(u->f);
-        struct str here = str_slice(stored, unit->from, unit->to);
-        struct str behind = str_slice(stored, next->from, next->to);
-        bool clean;
-        TRY(counter_clean(u->c, here, behind, &clean, e));
-        if (clean) break;
-        unit->text = joined(u->arena, unit->text, unit->tail,
-                            joined(u->arena, next->lead, next->text, STR("")));
-        unit->tail = next->tail;
-        unit->to = next->to;
+        TRY(counter_segment(u->c, unit->lead, unit->text, unit->tail, &unit->tokens, e));
     }
-    TRY(counter_segment(u->c, unit->lead, unit->text, unit->tail, &unit->tokens, e));
     u->tokens += unit->tokens;
     *out = unit;
     return 0;

@@ -13,6 +13,7 @@ struct prompt_builder {
     struct provider *p;
     struct counter *counter;
     struct arena *scratch; // of one prompt
+    size_t *ends;          // [ids] of it: the byte behind each token
 };
 
 struct prompt_builder *prompt_builder_open(struct provider *p) {
@@ -143,17 +144,18 @@ static int surroundings_measure(struct prompt_builder *b, const struct frame *f,
 }
 
 // The ids' bytes are the prompt's bytes: nothing was lost, added or changed on the way.
-static int ids_verify(struct provider *p, const struct prompt *x, struct err *e) {
+static int ids_verify(struct prompt_builder *b, const struct prompt *x, struct err *e) {
     size_t at = 0;
+    b->ends = arena_array(b->scratch, x->ids.count + 1, sizeof *b->ends);
     for (size_t i = 0; i < x->ids.count; i++) {
-        struct str bytes = p->ops->id_bytes(p, x->ids.ids[i]);
+        struct str bytes = b->p->ops->id_bytes(b->p, x->ids.ids[i]);
         if (at + bytes.n > x->text.n || memcmp(x->text.p + at, bytes.p, bytes.n) != 0)
             FAIL(
                 e, ERR_CONFIG,
                 "token %zu of the prompt stands for other bytes than the text has at byte %zu; the "
                 "tokenizer does not give texts back and cannot be used",
                 i, at);
-        at += bytes.n;
+        b->ends[i] = at += bytes.n;
     }
     if (at != x->text.n)
         FAIL(e, ERR_CONFIG, "the prompt's tokens end at byte %zu of %zu", at, x->text.n);
@@ -291,20 +293,15 @@ static bool shares_token(const struct prompt *x, const struct prompt_span *s, si
 
 // Byte spans become token spans by the bytes that each id stands for.
 static void spans_tokens(struct prompt_builder *b, struct prompt *x) {
-    size_t at = 0, i = 0;
+    size_t i = 0;
     for (size_t k = 0; k < x->span_count; k++) {
         struct prompt_span *s = &x->spans[k];
-        size_t n = 0;
-        for (; i < x->ids.count; i++, at += n) {
-            n = b->p->ops->id_bytes(b->p, x->ids.ids[i]).n;
-            if (at + n > s->first_byte) break;
-        }
+        while (i < x->ids.count && b->ends[i] <= s->first_byte) i++;
         s->first_token = (uint32_t)i;
-        size_t last = i, end = at;
-        while (last < x->ids.count && end < s->first_byte + s->bytes)
-            end += b->p->ops->id_bytes(b->p, x->ids.ids[last++]).n;
+        size_t last = i, begin = i > 0 ? b->ends[i - 1] : 0, end = begin;
+        while (last < x->ids.count && end < s->first_byte + s->bytes) end = b->ends[last++];
         s->tokens = (uint32_t)(last - i);
-        s->shares = shares_token(x, s, at, end);
+        s->shares = shares_token(x, s, begin, end);
     }
 }
 
@@ -333,7 +330,7 @@ static int template_count(struct prompt_builder *b, struct prompt *x, struct err
     for (size_t i = 0; i < x->ids.count; i++) {
         while (part < x->part_count && at >= end) end += x->parts[part++].text.n;
         if (part > 0) x->template_tokens += x->parts[part - 1].control;
-        at += b->p->ops->id_bytes(b->p, x->ids.ids[i]).n;
+        at = b->ends[i];
     }
     return 0;
 }
@@ -413,9 +410,9 @@ int prompt_build(struct prompt_builder *b, const struct prompt_request *r, struc
     spans_place(out, r, &f, &l, a);
     if (out->span_count > 0) qsort(out->spans, out->span_count, sizeof out->spans[0], span_compare);
     TRY(spans_verify(out, r, e));
+    if (b->p->can.exact_ids) TRY(ids_verify(b, out, e));
     TRY(template_count(b, out, e));
     if (!b->p->can.exact_ids) return spans_estimate(b, out, e);
-    TRY(ids_verify(b->p, out, e));
     TRY(control_verify(b, out, e));
     spans_tokens(b, out);
     return 0;

@@ -71,11 +71,14 @@ int hash_file(const char *path, char hex[HASH_HEX_SIZE], struct err *e) {
 
 void hash_ids(const int32_t *ids, size_t count, char hex[HASH_HEX_SIZE]) {
     struct hash *h = hash_open();
+    uint8_t bytes[1024];
+    size_t n = 0;
     for (size_t i = 0; i < count; i++) {
         uint32_t id = (uint32_t)ids[i];
-        uint8_t bytes[4] = {(uint8_t)id, (uint8_t)(id >> 8), (uint8_t)(id >> 16),
-                            (uint8_t)(id >> 24)};
-        hash_add(h, bytes, sizeof bytes);
+        for (int k = 0; k < 4; k++) bytes[n++] = (uint8_t)(id >> 8 * k);
+        if (n < sizeof bytes && i + 1 < count) continue;
+        hash_add(h, bytes, n);
+        n = 0;
     }
     hash_close(h, hex);
 }
