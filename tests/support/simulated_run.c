@@ -2,6 +2,7 @@
 
 #include "engine/base/rng.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,6 +102,15 @@ void simulated_plan(struct simulated_run *s) {
             }
 }
 
+// Uniform, as a trial's own draw would be.
+static double draw_of(const struct simulated_run *s, const struct record_trial *t, struct rng *r) {
+    if (s->agreement <= 0 || rng_unit(r) >= sqrt(s->agreement)) return rng_unit(r);
+    char scope[40];
+    snprintf(scope, sizeof scope, "repeat %d", t->repeat);
+    struct rng shared = rng_open(s->luck, scope, "simulated");
+    return rng_unit(&shared);
+}
+
 void simulated_answer(struct simulated_run *s, uint64_t seed) {
     struct rng r = rng_open(seed, "simulated", "verdicts");
     for (int64_t i = 0; i < s->r.trial_count; i++) {
@@ -114,7 +124,7 @@ void simulated_answer(struct simulated_run *s, uint64_t seed) {
                                      .answer = {0, 8},
                                      .verdict_count = 2};
         o->verdicts = arena_array(s->arena, 2, sizeof *o->verdicts);
-        bool met = rng_unit(&r) < s->rate(&s->r.trials[i]);
+        bool met = draw_of(s, &s->r.trials[i], &r) < s->rate(&s->r.trials[i]);
         o->verdicts[0].constraint = "order";
         o->verdicts[0].verdict = met ? VERDICT_MET : VERDICT_OMITTED;
         o->verdicts[1].constraint = "price";

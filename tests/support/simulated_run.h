@@ -20,6 +20,10 @@ struct simulated_run {
     struct record r;
     // The true rate of "order" in a cell, as a function of what the trial is.
     double (*rate)(const struct record_trial *t);
+    // Correlation of two trials of a repeat that have equal rates; what they share is drawn from
+    // `luck` and the repeat, so that two runs with the same luck share it too.
+    double agreement;
+    uint64_t luck;
 };
 
 // Fills everything but the trials; change x, then call simulated_plan and simulated_answer.

@@ -1,0 +1,281 @@
+// The simulation study: does each statistic hold what it promises? Prints Markdown; the exit code
+// is 1 where a bar is missed. Takes minutes: not part of ctest, whose short form is
+// tests/evals/test_study.c.
+//
+//     cmake --build build/release --target study_statistics
+//     build/release/study_statistics > reports/baselines/simulation.md
+//
+// A number of runs may be given; with fewer than 10,000 the bars are within the noise.
+#include "tests/support/study.h"
+
+#include "evals/stats.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SEED 20240229
+
+static int missed; // bars
+static int runs = 10000;
+
+static void bar(const char *what, bool kept) {
+    printf("| %s | %s |\n", what, kept ? "kept" : "**missed**");
+    missed += !kept;
+}
+
+static const double rates[] = {0.05, 0.2, 0.5, 0.8, 0.95};
+enum { RATES = sizeof rates / sizeof *rates };
+
+static double percent(int count) {
+    return 100.0 * count / runs;
+}
+
+static uint64_t next_seed(void) {
+    static uint64_t seed = SEED;
+    return seed++;
+}
+
+static void study_of_wilson(void) {
+    printf(
+        "## Wilson's interval\n\nExact coverage (no draws), rates .05 to .95 in steps of .005.\n\n"
+        "| n | mean | least |\n|---|---|---|\n");
+    static const int sizes[] = {20, 30, 50, 100, 200, 500};
+    double least_of_all = 1, mean_low = 1, mean_high = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        double sum = 0, least = 1;
+        for (int k = 0; k <= 180; k++) {
+            double covered = study_wilson(sizes[i], 0.05 + 0.005 * k);
+            sum += covered;
+            least = fmin(least, covered);
+        }
+        printf("| %d | %.1f %% | %.1f %% |\n", sizes[i], 100 * sum / 181, 100 * least);
+        mean_low = fmin(mean_low, sum / 181);
+        mean_high = fmax(mean_high, sum / 181);
+        least_of_all = fmin(least_of_all, least);
+    }
+    printf("\n| bar | |\n|---|---|\n");
+    bar("mean coverage 94 to 96 %", mean_low >= 0.94 && mean_high <= 0.96);
+    bar("never below 90 %", least_of_all >= 0.9);
+}
+
+// Coverage over all designs with these repeats, samples and agreement.
+struct spread {
+    double sum, least;
+    int count;
+};
+static void spread_add(struct spread *s, double value) {
+    s->least = s->count == 0 ? value : fmin(s->least, value);
+    s->sum += value;
+    s->count++;
+}
+
+static void cover(int repeats, int samples, double agreement, struct spread *cell,
+                  struct spread *pair, struct spread *gap) {
+    for (int a = 0; a < RATES; a++)
+        for (int b = 0; b < RATES; b++)
+            for (int c = a; c < RATES; c += 2) {
+                struct study_design d = {.rates = {rates[a], rates[b], rates[c]},
+                                         .repeats = repeats,
+                                         .samples = samples,
+                                         .agreement = agreement,
+                                         .prompt_agreement = samples > 1 ? 0.3 : 0};
+                struct study_counts counts;
+                study_run(&d, runs, next_seed(), false, &counts);
+                spread_add(cell, percent(counts.cell_held));
+                spread_add(pair, percent(counts.pair_held));
+                spread_add(gap, percent(counts.gap_held));
+            }
+}
+
+static void study_of_intervals(void) {
+    printf(
+        "\n## Intervals of cells and of paired differences\n\n"
+        "%d runs each, over all rates .05, .2, .5, .8, .95 of start, middle and end. `agreement`: "
+        "correlation of the trials of a repeat.\nMean and least coverage of the rate's interval, "
+        "of start - middle, and of the middle gap.\n\n"
+        "| repeats | samples | agreement | rate | least | difference | least | middle gap | least "
+        "|\n|---|---|---|---|---|---|---|---|---|\n",
+        runs);
+    static const int repeats[] = {20, 40, 100}, samples[] = {1, 3};
+    static const double agreements[] = {0, 0.4, 0.8};
+    double least_cell = 100, least_pair = 100, least_gap = 100;
+    for (int r = 0; r < 3; r++)
+        for (int s = 0; s < 2; s++)
+            for (int a = 0; a < 3; a++) {
+                struct spread cell = {0}, pair = {0}, gap = {0};
+                cover(repeats[r], samples[s], agreements[a], &cell, &pair, &gap);
+                printf(
+                    "| %d | %d | %.1f | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% "
+                    "|\n",
+                    repeats[r], samples[s], agreements[a], cell.sum / cell.count, cell.least,
+                    pair.sum / pair.count, pair.least, gap.sum / gap.count, gap.least);
+                least_cell = fmin(least_cell, cell.least);
+                least_pair = fmin(least_pair, pair.least);
+                least_gap = fmin(least_gap, gap.least);
+                fflush(stdout);
+            }
+    printf("\n| bar | |\n|---|---|\n");
+    bar("a rate's interval never below 90 %", least_cell >= 90);
+    bar("the interval of a difference never below 93 %", least_pair >= 93);
+    bar("the interval of the middle gap never below 93 %", least_gap >= 93);
+}
+
+static void study_of_false_alarms(void) {
+    printf(
+        "\n## False alarms of the tests\n\nNothing differs; %d runs each; the largest share over "
+        "the rates .05, .2, .5, .8, .95 that is found at 5 %%.\n`claimed`: the test finds it and "
+        "the interval agrees, as a report asks for.\n\n"
+        "| repeats | samples | agreement | difference | claimed | middle gap | claimed | places "
+        "alike |\n|---|---|---|---|---|---|---|---|\n",
+        runs);
+    static const struct {
+        int repeats, samples;
+        double agreement;
+    } designs[] = {{12, 1, 0}, {20, 1, 0}, {20, 1, 0.4}, {20, 3, 0.4}, {50, 1, 0}};
+    double most = 0;
+    for (size_t i = 0; i < sizeof designs / sizeof *designs; i++) {
+        double found[5] = {0};
+        for (int a = 0; a < RATES; a++) {
+            struct study_design d = {.rates = {rates[a], rates[a], rates[a]},
+                                     .repeats = designs[i].repeats,
+                                     .samples = designs[i].samples,
+                                     .agreement = designs[i].agreement};
+            struct study_counts c;
+            study_run(&d, runs, next_seed(), true, &c);
+            const int counts[5] = {c.pair_found, c.pair_claimed, c.gap_found, c.gap_claimed,
+                                   c.places_found};
+            for (int k = 0; k < 5; k++) found[k] = fmax(found[k], percent(counts[k]));
+        }
+        printf("| %d | %d | %.1f | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% |\n",
+               designs[i].repeats, designs[i].samples, designs[i].agreement, found[0], found[1],
+               found[2], found[3], found[4]);
+        fflush(stdout);
+        for (int k = 0; k < 5; k++) most = fmax(most, found[k]);
+    }
+    printf("\n| bar | |\n|---|---|\n");
+    bar("at most 5.5 %", most <= 5.5);
+}
+
+static void study_of_power(void) {
+    printf("\n## Power, as forecast\n\nOne sample, start against middle, %d runs each: what "
+           "`stats_power` forecasts, and the share found.\n\n"
+           "| repeats | start | middle | forecast | found | claimed |\n|---|---|---|---|---|---|\n",
+           runs);
+    static const int repeats[] = {12, 20, 40, 100};
+    static const double pairs[][2] = {{0.9, 0.6}, {0.7, 0.5}, {0.95, 0.45}, {0.3, 0.2}};
+    double most = 0;
+    for (int r = 0; r < 4; r++)
+        for (int k = 0; k < 4; k++) {
+            struct study_design d = {
+                .rates = {pairs[k][0], pairs[k][1], 0.5}, .repeats = repeats[r], .samples = 1};
+            struct study_counts c;
+            study_run(&d, runs, next_seed(), false, &c);
+            double forecast =
+                100 * stats_power(repeats[r], pairs[k][0] - pairs[k][1], study_discordant(&d));
+            printf("| %d | %.2f | %.2f | %.1f %% | %.1f %% | %.1f %% |\n", repeats[r], pairs[k][0],
+                   pairs[k][1], forecast, percent(c.pair_found), percent(c.pair_claimed));
+            most = fmax(most, fabs(forecast - percent(c.pair_found)));
+        }
+    printf("\nThe smallest difference that `lacuna plan` says is found in 80 %% of runs (two "
+           "independent cells around one half):\n\n"
+           "| repeats | difference | found | claimed |\n|---|---|---|---|\n");
+    for (int r = 0; r < 4; r++) {
+        double difference = stats_detectable(repeats[r], false);
+        struct study_design d = {.rates = {(1 + difference) / 2, (1 - difference) / 2, 0.5},
+                                 .repeats = repeats[r],
+                                 .samples = 1};
+        struct study_counts c;
+        study_run(&d, runs, next_seed(), false, &c);
+        printf("| %d | %.3f | %.1f %% | %.1f %% |\n", repeats[r], difference, percent(c.pair_found),
+               percent(c.pair_claimed));
+        most = fmax(most, fabs(80 - percent(c.pair_found)));
+    }
+    printf("\n| bar | |\n|---|---|\n");
+    bar("found within 2 points of the forecast", most <= 2);
+}
+
+static void study_of_reports(void) {
+    printf(
+        "\n## Reports and gates\n\nWhole reports, three places with one rate, %d runs each: share "
+        "with a false primary claim, with any false exploratory claim, and what the gate `at "
+        "least` says.\n\n"
+        "| repeats | agreement | rate | gate | primary | exploratory | passed | forecast | failed "
+        "|\n|---|---|---|---|---|---|---|---|---|\n",
+        runs);
+    static const struct {
+        int repeats;
+        double agreement, rate, gate;
+        bool forecast; // the rate is the one that `plan` speaks of
+    } designs[] = {{20, 0, 0.6, 0.6, false},
+                   {20, 0.4, 0.8, 0.8, false},
+                   {50, 0, 0.6, 0.6, false},
+                   {20, 0, 0.8, 0.6, true},
+                   {50, 0, 0.8, 0.6, true}};
+    double claims = 0, gates = 0, off = 0;
+    for (size_t i = 0; i < sizeof designs / sizeof *designs; i++) {
+        struct study_reports c;
+        study_reports(designs[i].rate, designs[i].gate, designs[i].repeats, designs[i].agreement,
+                      runs, next_seed(), &c);
+        double passed = percent(c.passed), failed = percent(c.failed);
+        char forecast[32] = "";
+        if (designs[i].forecast) snprintf(forecast, sizeof forecast, "%.1f %%", 100 * c.forecast);
+        printf("| %d | %.1f | %.2f | %.2f | %.1f %% | %.1f %% | %.1f %% | %s | %.1f %% |\n",
+               designs[i].repeats, designs[i].agreement, designs[i].rate, designs[i].gate,
+               percent(c.claims), percent(c.exploratory), passed, forecast, failed);
+        fflush(stdout);
+        claims = fmax(claims, fmax(percent(c.claims), percent(c.exploratory)));
+        if (designs[i].forecast)
+            off = fmax(off, fabs(100 * c.forecast - passed));
+        else
+            gates = fmax(gates, passed + failed);
+    }
+    printf(
+        "\nA gate is judged on a 95 %% interval, so at a true rate that is the gate's own, it says "
+        "something in at most 5 %% of runs.\n\n| bar | |\n|---|---|\n");
+    bar("false claims in at most 5.5 % of reports", claims <= 5.5);
+    bar("a gate is wrong in at most 5.5 % of runs", gates <= 5.5);
+    bar("a gate passes within 2 points of the forecast", off <= 2);
+}
+
+static void study_of_comparisons(void) {
+    printf("\n## Comparisons\n\nTwo runs of three places, %d comparisons each: the overall answer, "
+           "and whether any row says `regressed`.\n\n"
+           "| repeats | agreement | before | now | regressed | improved | any row regressed "
+           "|\n|---|---|---|---|---|---|---|\n",
+           runs);
+    static const struct {
+        int repeats;
+        double agreement, before, now;
+    } designs[] = {{20, 0, 0.7, 0.7}, {20, 0.4, 0.9, 0.9}, {20, 0, 0.8, 0.6}, {40, 0.4, 0.9, 0.8}};
+    double most = 0;
+    for (size_t i = 0; i < sizeof designs / sizeof *designs; i++) {
+        struct study_comparisons c;
+        study_comparisons(designs[i].before, designs[i].now, designs[i].repeats,
+                          designs[i].agreement, runs, next_seed(), &c);
+        printf("| %d | %.1f | %.2f | %.2f | %.1f %% | %.1f %% | %.1f %% |\n", designs[i].repeats,
+               designs[i].agreement, designs[i].before, designs[i].now, percent(c.regressed),
+               percent(c.improved), percent(c.any_regressed));
+        fflush(stdout);
+        if (designs[i].before == designs[i].now) most = fmax(most, percent(c.any_regressed));
+    }
+    printf("\n| bar | |\n|---|---|\n");
+    bar("with nothing changed at most 5.5 % say `regressed`", most <= 5.5);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) runs = (int)strtol(argv[1], NULL, 10);
+    printf("# Simulation study of the statistics\n\n"
+           "Made by `build/release/study_statistics` (seed %d): known rates, drawn runs, and how "
+           "often "
+           "each interval, test, gate and comparison keeps its word.\n\n",
+           SEED);
+    study_of_wilson();
+    study_of_intervals();
+    study_of_false_alarms();
+    study_of_power();
+    study_of_reports();
+    study_of_comparisons();
+    printf("\nBars missed: %d.\n", missed);
+    return missed > 0;
+}
