@@ -1,7 +1,8 @@
 #include "evals/check.h"
 
+#include "evals/check_search.h"
+#include "evals/check_tree.h"
 #include "evals/near.h"
-#include "evals/pattern.h"
 #include "evals/reply.h"
 #include "evals/value.h"
 
@@ -16,6 +17,7 @@ struct check_set {
     struct arena *arena;
     struct pattern_set *patterns;
     struct value_rules *rules;
+    struct check_tools tools;
 };
 
 struct check {
@@ -23,6 +25,7 @@ struct check {
     const struct experiment_constraint *constraint;
     struct value *value; // NULL: none
     const struct pattern *met, *violated, *answered;
+    const struct check_tree *tree, *violated_tree; // NULL: none
     struct near_shapes near;
     struct value *echoes; // format: the rule's own text, whole and by sentence, case folded
     int echo_count;
@@ -34,6 +37,7 @@ struct check_set *check_set_open(void) {
     s->arena = a;
     s->patterns = pattern_set_open();
     s->rules = value_rules_open(s->patterns, a);
+    s->tools = (struct check_tools){s->patterns, s->rules, check_units_open(s->patterns, a)};
     return s;
 }
 
@@ -58,15 +62,12 @@ static int prepare_value(struct check *c, const struct variable *vars, int var_c
     const char *where = arena_printf(a, "constraint \"%s\": value", id);
     struct str text;
     TRY(variables_replace(c->constraint->value, vars, var_count, where, a, &text, e));
-    struct value_text folded;
-    value_fold(text, c->constraint->ignore_case, a, &folded);
-    if (trim_points(&folded) == 0)
+    c->value = arena_alloc(a, sizeof *c->value);
+    if (!value_from_text(c->set->rules, text, c->constraint->ignore_case, a, c->value))
         FAIL(e, ERR_CONFIG,
              "%s: \"" STR_FMT "\" holds nothing visible, so every reply and none would hold it; "
              "give the text that the reply must state",
              where, STR_ARG(text));
-    c->value = arena_alloc(a, sizeof *c->value);
-    value_compile(c->set->rules, folded.points, folded.count, a, c->value);
     return 0;
 }
 
@@ -82,6 +83,14 @@ static int prepare_pattern(struct check *c, struct str text, const char *key,
     struct pattern_flags flags = {constraint->ignore_case, constraint->multiline,
                                   constraint->dotall};
     return pattern_compile(c->set->patterns, replaced, flags, where, out, e);
+}
+
+static int prepare_tree(struct check *c, const struct check_spec *spec, const struct variable *vars,
+                        int var_count, const struct check_tree **out, struct err *e) {
+    struct arena *a = c->set->arena;
+    if (spec == NULL) return 0;
+    const char *where = arena_printf(a, "constraint \"%s\"", c->constraint->id);
+    return check_tree_compile(&c->set->tools, spec, vars, var_count, where, a, out, e);
 }
 
 static bool ends_sentence(uint32_t point) {
@@ -134,6 +143,8 @@ int check_prepare(struct check_set *s, const struct experiment_constraint *const
     TRY(prepare_pattern(c, constraint->met, "met", vars, var_count, &c->met, e));
     TRY(prepare_pattern(c, constraint->violated, "violated", vars, var_count, &c->violated, e));
     TRY(prepare_pattern(c, constraint->answered, "answered", vars, var_count, &c->answered, e));
+    TRY(prepare_tree(c, constraint->check, vars, var_count, &c->tree, e));
+    TRY(prepare_tree(c, constraint->violated_check, vars, var_count, &c->violated_tree, e));
     if (constraint->kind == CONSTRAINT_FORMAT) TRY(prepare_echoes(c, vars, var_count, e));
     near_compile(s->rules, constraint, vars, var_count, s->arena, &c->near);
     *out = c;
@@ -142,55 +153,13 @@ int check_prepare(struct check_set *s, const struct experiment_constraint *const
 
 // ---- judging ----
 
-// Byte ranges of the answer that hold a right value.
-struct ranges {
-    size_t (*p)[2];
-    size_t n;
-};
-
-static void ranges_add(struct ranges *r, const size_t match[2], struct arena *a) {
-    r->p = arena_more(a, r->p, r->n, sizeof *r->p);
-    memcpy(r->p[r->n++], match, sizeof *r->p);
-}
-
-static struct str blank_ranges(struct str text, const struct ranges *r, char fill,
-                               struct arena *a) {
-    if (r->n == 0) return text;
-    char *copy = arena_memdup(a, text.p, text.n);
-    for (size_t i = 0; i < r->n; i++) memset(copy + r->p[i][0], fill, r->p[i][1] - r->p[i][0]);
-    return (struct str){copy, text.n};
-}
-
-static void find_values(const struct value *v, const struct value_text *t, struct ranges *r,
-                        struct arena *a) {
-    size_t at = 0, match[2];
-    while (value_find(v, t, at, match, &at)) ranges_add(r, match, a);
-}
-
-// All matches of a pattern; an error's name, or NULL.
-static const char *find_matches(const struct pattern *p, struct str text, struct ranges *r,
-                                struct arena *a) {
-    for (size_t at = 0, match[2]; at <= text.n;) {
-        const char *code;
-        enum pattern_result result = pattern_find(p, text, at, match, &code);
-        if (result == PATTERN_ERROR) return code;
-        if (result == PATTERN_ABSENT) return NULL;
-        ranges_add(r, match, a);
-        at = match[1];
-        if (match[1] > match[0]) continue;
-        do at++; // behind an empty match: on at the next character
-        while (at < text.n && ((unsigned char)text.p[at] & 0xC0) == 0x80);
-    }
-    return NULL;
-}
-
 struct judgement {
     const struct check *check;
     struct str answer;
     bool finished;
     struct arena *arena;
     struct ranges right; // met by value or pattern, in the answer
-    const char *by;      // of the first right value
+    const char *by, *violated_by;
     size_t met[2], violated[2];
     bool is_met, is_violated, needs_end;
     const char *error; // name of a check's error
@@ -208,23 +177,65 @@ static bool search(struct judgement *j, const struct pattern *p, struct str text
     return result != PATTERN_ERROR;
 }
 
+// The outcome of a composite check; without a range of its own it is about the whole answer.
+static bool search_tree(struct judgement *j, const struct check_tree *t, struct str text,
+                        bool masked, struct ranges *right, size_t match[2], bool *settled) {
+    struct check_outcome o;
+    check_tree_judge(t, text, j->finished, masked, j->arena, right, NULL, &o);
+    if (o.truth == CHECK_ERRED) j->error = o.error;
+    match[0] = o.has_range ? o.range[0] : 0;
+    match[1] = o.has_range ? o.range[1] : text.n;
+    *settled = o.settled;
+    return o.truth == CHECK_HOLDS;
+}
+
+static void judge_violated(struct judgement *j, struct str text, bool masked) {
+    const struct check *c = j->check;
+    if (j->error != NULL) return;
+    j->violated_by = "violated";
+    if (c->violated_tree == NULL) {
+        search(j, c->violated, text, j->violated, &j->is_violated);
+        return;
+    }
+    // What more text could undo is not violated yet.
+    bool settled;
+    j->violated_by = "violated_check";
+    j->is_violated =
+        search_tree(j, c->violated_tree, text, masked, NULL, j->violated, &settled) && settled;
+}
+
 // The reply must say it; what contradicts it is looked for once every right value is taken out.
 static void judge_state(struct judgement *j, const struct value_text *folded) {
     const struct check *c = j->check;
-    if (c->value != NULL) find_values(c->value, folded, &j->right, j->arena);
+    bool settled = true;
+    if (c->tree != NULL)
+        j->is_met = search_tree(j, c->tree, j->answer, false, &j->right, j->met, &settled);
+    if (c->value != NULL) search_value(c->value, folded, 0, &j->right, j->arena);
     size_t by_value = j->right.n;
-    if (c->met != NULL) {
-        j->error = find_matches(c->met, j->answer, &j->right, j->arena);
-        if (j->error != NULL) return;
-    }
-    j->is_met = j->right.n > 0;
-    if (j->is_met) {
+    if (c->met != NULL) j->error = search_pattern(c->met, j->answer, 0, &j->right, j->arena);
+    if (j->error != NULL) return;
+    j->by = "check";
+    j->needs_end = !settled;
+    if (c->tree == NULL && j->right.n > 0) {
+        j->is_met = true;
         j->by = by_value > 0 ? "value" : "met";
         memcpy(j->met, j->right.p[0], sizeof j->met);
         if (by_value == 0) j->needs_end = pattern_looks_at_end(c->met, j->answer);
     }
-    struct str rest = blank_ranges(j->answer, &j->right, ' ', j->arena);
-    search(j, c->violated, rest, j->violated, &j->is_violated);
+    judge_violated(j, ranges_blank(j->answer, &j->right, ' ', j->arena), false);
+}
+
+static bool shape_found(struct judgement *j, struct str text, bool masked) {
+    const struct check *c = j->check;
+    bool found, settled;
+    if (c->tree != NULL) {
+        found = search_tree(j, c->tree, text, masked, NULL, j->met, &settled);
+        j->needs_end = found && !settled;
+        return found;
+    }
+    search(j, c->met, text, j->met, &found);
+    j->needs_end = found && pattern_looks_at_end(c->met, text);
+    return found;
 }
 
 // The reply must have the shape, as it stands and also where the rule's own text is masked; the
@@ -236,21 +247,18 @@ static void judge_format(struct judgement *j) {
         struct value_text lower;
         value_fold(j->answer, true, j->arena, &lower);
         for (int i = 0; i < c->echo_count; i++)
-            find_values(&c->echoes[i], &lower, &echoes, j->arena);
+            search_value(&c->echoes[i], &lower, 0, &echoes, j->arena);
     }
-    struct str masked = blank_ranges(j->answer, &echoes, '\x1A', j->arena);
-    bool as_it_stands;
-    if (!search(j, c->met, j->answer, j->met, &as_it_stands)) return;
-    if (as_it_stands && !search(j, c->met, masked, j->met, &j->is_met)) return;
-    j->by = "met";
-    if (j->is_met) j->needs_end = pattern_looks_at_end(c->met, masked);
-    search(j, c->violated, masked, j->violated, &j->is_violated);
+    struct str masked = ranges_blank(j->answer, &echoes, '\x1A', j->arena);
+    j->by = c->tree != NULL ? "check" : "met";
+    j->is_met = shape_found(j, j->answer, false) && shape_found(j, masked, true);
+    judge_violated(j, masked, true);
 }
 
 static void judge_forbid(struct judgement *j) {
     const struct check *c = j->check;
     if (!search(j, c->answered, j->answer, j->met, &j->is_met)) return;
-    if (!search(j, c->violated, j->answer, j->violated, &j->is_violated)) return;
+    judge_violated(j, j->answer, false);
     j->by = "answered";
     j->needs_end = true;
 }
@@ -284,7 +292,7 @@ void check_judge(const struct check *c, const struct reply *reply, struct arena 
         out->reason = arena_printf(a, "check:%s", j.error);
     } else if (j.is_violated) {
         out->verdict = VERDICT_VIOLATED;
-        set_match(out, "violated", j.violated, base);
+        set_match(out, j.violated_by, j.violated, base);
     } else if (j.is_met && (j.finished || !j.needs_end)) {
         out->verdict = VERDICT_MET;
         set_match(out, j.by, j.met, base);
@@ -299,39 +307,73 @@ void check_judge(const struct check *c, const struct reply *reply, struct arena 
 
 // ---- the filler ----
 
+static int filler_erred(const struct check *c, const char *key, struct str text, const char *code,
+                        struct err *e) {
+    FAIL(e, ERR_CONFIG,
+         "constraint \"%s\": %s: the search of the filler (%zu bytes) ends in %s; the pattern "
+         "backtracks without bound, use possessive quantifiers or atomic groups",
+         c->constraint->id, key, text.n, code);
+}
+
 static int filler_pattern(const struct check *c, const struct pattern *p, const char *key,
                           struct str text, bool *matches, size_t match[2], struct err *e) {
     *matches = false;
     if (p == NULL) return 0;
     const char *code;
     enum pattern_result result = pattern_find(p, text, 0, match, &code);
-    if (result == PATTERN_ERROR)
-        FAIL(e, ERR_CONFIG,
-             "constraint \"%s\": %s: the search of the filler (%zu bytes) ends in %s; the pattern "
-             "backtracks without bound, use possessive quantifiers or atomic groups",
-             c->constraint->id, key, text.n, code);
+    if (result == PATTERN_ERROR) return filler_erred(c, key, text, code, e);
     *matches = result == PATTERN_FOUND;
     return 0;
 }
 
+static int filler_tree(const struct check *c, const struct check_tree *t, const char *key,
+                       struct str text, bool *matches, size_t match[2], struct err *e) {
+    struct arena *a = arena_create("filler");
+    struct check_outcome o;
+    check_tree_filler(t, text, a, &o);
+    *matches = o.truth == CHECK_HOLDS;
+    match[0] = o.has_range ? o.range[0] : 0;
+    match[1] = o.has_range ? o.range[1] : text.n;
+    int result = o.truth == CHECK_ERRED ? filler_erred(c, key, text, o.error, e) : 0;
+    arena_destroy(a);
+    return result;
+}
+
 int check_filler(const struct check *c, struct str text, bool *matches, size_t match[2],
                  const char **by, struct err *e) {
+    bool state = c->constraint->kind == CONSTRAINT_STATE;
     *matches = false;
     *by = "value";
-    if (c->constraint->kind == CONSTRAINT_STATE) {
-        if (c->value != NULL) {
-            struct arena *a = arena_create("filler");
-            struct value_text folded;
-            size_t next;
-            value_fold(text, c->constraint->ignore_case, a, &folded);
-            *matches = value_find(c->value, &folded, 0, match, &next);
-            arena_destroy(a);
-            if (*matches) return 0;
-        }
-        *by = "met";
-        TRY(filler_pattern(c, c->met, "met", text, matches, match, e));
+    if (state && c->value != NULL) {
+        struct arena *a = arena_create("filler");
+        struct value_text folded;
+        size_t next;
+        value_fold(text, c->constraint->ignore_case, a, &folded);
+        *matches = value_find(c->value, &folded, 0, match, &next);
+        arena_destroy(a);
         if (*matches) return 0;
     }
+    *by = "met";
+    if (state) TRY(filler_pattern(c, c->met, "met", text, matches, match, e));
+    if (*matches) return 0;
+    *by = "check";
+    if (state && c->tree != NULL) TRY(filler_tree(c, c->tree, "check", text, matches, match, e));
+    if (*matches) return 0;
+    *by = "violated_check";
+    if (c->violated_tree != NULL)
+        return filler_tree(c, c->violated_tree, "violated_check", text, matches, match, e);
     *by = "violated";
     return filler_pattern(c, c->violated, "violated", text, matches, match, e);
+}
+
+// ---- why ----
+
+void check_explain(const struct check *c, const struct reply *reply, bool violated, struct arena *a,
+                   struct check_trace *out) {
+    const struct check_tree *t = violated ? c->violated_tree : c->tree;
+    struct check_outcome o;
+    *out = (struct check_trace){0};
+    if (t == NULL) return;
+    struct str answer = str_slice(reply->text, reply->answer[0], reply->answer[1]);
+    check_tree_judge(t, answer, reply_finished(reply->finish), false, a, NULL, out, &o);
 }

@@ -3,6 +3,7 @@
 #ifndef LACUNA_EVALS_CHECK_H
 #define LACUNA_EVALS_CHECK_H
 
+#include "evals/check_tree.h"
 #include "evals/experiment.h"
 #include "evals/pattern.h"
 #include "reports/record.h"
@@ -35,6 +36,11 @@ struct reply {
 void check_judge(const struct check *c, const struct reply *reply, struct arena *a,
                  struct record_verdict *out);
 
+// How its `check` (or `violated_check`) came to its outcome, line by line; none without one.
+// Offsets are bytes of the answer.
+void check_explain(const struct check *c, const struct reply *reply, bool violated, struct arena *a,
+                   struct check_trace *out);
+
 // The examples of the constraint prove its checks: every `met` example gives met, every `not`
 // example does not, every `violated` example gives violated; an empty reply is not met. ERR_CONFIG
 // otherwise.
@@ -42,7 +48,8 @@ int check_prove(const struct check *c, const struct experiment_constraint *const
                 const struct variable *vars, int var_count, struct err *e);
 
 // Does the text (filler without the constraint) satisfy `value` or `met` of a state constraint, or
-// match `violated` of any? Then the experiment measures nothing: *matches and where.
+// match `violated` of any? Then the experiment measures nothing: *matches and where. Of a composite
+// check the parts count that ask for something said (check_tree_filler).
 int check_filler(const struct check *c, struct str text, bool *matches, size_t match[2],
                  const char **by, struct err *e);
 

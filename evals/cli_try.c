@@ -89,10 +89,44 @@ static int draw(const struct trying *t, const struct experiment *x, int constrai
     return override_vars(t, x->constraints[constraint].id, d, e);
 }
 
+// How `check` and `violated_check` came to their outcomes.
+static const char *const tree_keys[] = {"check", "violated_check"};
+
+static const char *truth_word(const struct check_step *s) {
+    return s->truth == CHECK_HOLDS ? "yes" : s->truth == CHECK_FAILS ? "no " : "?  ";
+}
+
+static void print_trace(const char *key, const struct check_trace *t) {
+    if (t->count > 0) printf("  %s\n", key);
+    for (int i = 0; i < t->count; i++)
+        printf("    %*s%s %s%s\n", 2 * t->steps[i].depth, "", truth_word(&t->steps[i]),
+               t->steps[i].text,
+               t->steps[i].settled || t->steps[i].truth == CHECK_ERRED
+                   ? ""
+                   : " (more text could change it)");
+}
+
+static json_t *trace_json(const struct check_trace *t) {
+    json_t *list = json_array();
+    for (int i = 0; i < t->count; i++) {
+        const struct check_step *s = &t->steps[i];
+        json_t *o = json_object();
+        json_put(o, "depth", json_integer(s->depth));
+        json_put(o, "holds",
+                 s->truth == CHECK_ERRED ? json_null() : json_boolean(s->truth == CHECK_HOLDS));
+        json_put(o, "settled", json_boolean(s->settled));
+        json_put_bytes(o, "text", str_from(s->text));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static void print_text(const struct experiment_constraint *c, const struct repeat_draw *d,
-                       const struct record_verdict *v, const char *why) {
+                       const struct record_verdict *v, const struct check_trace traces[2],
+                       const char *why) {
     printf("%s: %s%s%s%s\n  %s\n", c->id, verdict_name(v->verdict), v->reason ? " (" : "",
            v->reason ? v->reason : "", v->reason ? ")" : "", why);
+    for (int i = 0; i < 2; i++) print_trace(tree_keys[i], &traces[i]);
     for (int i = 0; i < v->near_count; i++)
         printf("%s" STR_FMT "%s", i == 0 ? "  near misses: " : ", ", STR_ARG(v->near[i]),
                i + 1 == v->near_count ? "\n" : "");
@@ -102,7 +136,8 @@ static void print_text(const struct experiment_constraint *c, const struct repea
 }
 
 static void print_json(const struct experiment_constraint *c, const struct repeat_draw *d,
-                       const struct record_verdict *v, const struct reply *reply, const char *why) {
+                       const struct record_verdict *v, const struct check_trace traces[2],
+                       const struct reply *reply, const char *why) {
     json_t *o = json_object(), *vars = json_object();
     json_put(o, "constraint", json_text_c(c->id));
     json_put(o, "verdict", json_text_c(verdict_name(v->verdict)));
@@ -121,6 +156,8 @@ static void print_json(const struct experiment_constraint *c, const struct repea
         if (is_var_of(&d->vars[i], c->id)) json_put_bytes(vars, d->vars[i].name, d->vars[i].value);
     json_put(o, "vars", vars);
     json_put_bytes(o, "why", str_from(why)); // it quotes the reply, which may hold any bytes
+    for (int i = 0; i < 2; i++)
+        if (traces[i].count > 0) json_put(o, tree_keys[i], trace_json(&traces[i]));
     struct buf out = {0};
     json_compact(o, &out);
     puts(out.p);
@@ -140,15 +177,18 @@ static int try_reply(const struct trying *t, const struct experiment *x, struct 
     const struct reply reply = {text, {0, text.n}, t->finish};
     struct check_set *checks = check_set_open();
     struct record_verdict *verdicts;
+    struct check_trace traces[2];
     int result = judge_reply(x, checks, &trial, &reply, a, &verdicts, &count, e);
+    for (int i = 0; i < 2 && result == 0; i++)
+        result = judge_explain(x, checks, &trial, constraint, &reply, i == 1, a, &traces[i], e);
     if (result == 0) {
         const struct experiment_constraint *c = &x->constraints[constraint];
         const struct record_verdict *v = &verdicts[constraint];
         const char *why = explain_verdict(c, v, &reply, a);
         if (t->json)
-            print_json(c, &d, v, &reply, why);
+            print_json(c, &d, v, traces, &reply, why);
         else
-            print_text(c, &d, v, why);
+            print_text(c, &d, v, traces, why);
     }
     check_set_close(checks);
     return result;

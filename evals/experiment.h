@@ -12,6 +12,7 @@
 #include "engine/base/json.h"
 #include "engine/base/str.h"
 #include "engine/provider.h"
+#include "evals/check_spec.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -136,7 +137,8 @@ struct experiment_constraint {
     int shared_count;
     // Patterns and values as written, {{name}} not yet replaced; p == NULL: not given.
     struct str value, met, violated, answered;
-    bool ignore_case, multiline, dotall; // flags of the patterns, recorded
+    const struct check_spec *check, *violated_check; // instead of value and met; of violated
+    bool ignore_case, multiline, dotall;             // flags of the patterns, recorded
     struct str *example_met, *example_not, *example_violated;
     int example_met_count, example_not_count, example_violated_count;
 };

@@ -52,6 +52,8 @@ void build_constraints(struct load *l, const json_t *list) {
         c->met = load_text(l, o, "met");
         c->violated = load_text(l, o, "violated");
         c->answered = load_text(l, o, "answered");
+        c->check = build_check(l, o, "check");
+        c->violated_check = build_check(l, o, "violated_check");
         c->ignore_case = load_boolean(o, "ignore_case");
         c->multiline = load_boolean(o, "multiline");
         c->dotall = load_boolean(o, "dotall");

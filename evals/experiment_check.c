@@ -204,20 +204,24 @@ static void check_filler(struct load *l) {
 static void check_kind(struct load *l, const struct experiment_constraint *c, const char *path) {
     switch (c->kind) {
     case CONSTRAINT_STATE:
-        if (c->value.p == NULL && c->met.p == NULL)
-            WRONG(path, "kind state needs value (or met): what a reply that states it holds");
+        if (c->value.p == NULL && c->met.p == NULL && c->check == NULL)
+            WRONG(path,
+                  "kind state needs value (or met, or check): what a reply that states it holds");
         break;
     case CONSTRAINT_FORMAT:
-        if (c->met.p == NULL) WRONG(path, "kind format needs met: the pattern of the right shape");
+        if (c->met.p == NULL && c->check == NULL)
+            WRONG(path, "kind format needs met (or check): the right shape");
         break;
     case CONSTRAINT_FORBID:
-        if (c->violated.p == NULL)
-            WRONG(path, "kind forbid needs violated: the pattern of what must not be done");
+        if (c->violated.p == NULL && c->violated_check == NULL)
+            WRONG(path, "kind forbid needs violated (or violated_check): what must not be done");
         else if (c->answered.p == NULL)
             WRONG(path, "kind forbid needs answered: a pattern which shows that the task was "
                         "attempted at all");
         if (c->met.p != NULL)
             WRONG(AT("%s.met", path), "kind forbid is met when it was answered and not violated");
+        if (c->check != NULL)
+            WRONG(AT("%s.check", path), "kind forbid is met when it was answered and not violated");
         break;
     }
     if (c->kind != CONSTRAINT_STATE && c->value.p != NULL)
@@ -249,6 +253,36 @@ static void check_variants(struct load *l, const struct experiment_constraint *c
     }
 }
 
+struct tree_texts {
+    struct references *references;
+    const char *path; // of the constraint
+};
+
+static int see_tree_text(void *context, const char *where, struct str text, bool pattern,
+                         struct err *e) {
+    (void)e;
+    struct tree_texts *t = context;
+    struct load *l = t->references->l;
+    check_references(t->references, text, pattern, AT("%s.%s", t->path, where));
+    return 0;
+}
+
+static void check_trees(struct references *r, const struct experiment_constraint *c,
+                        const char *path) {
+    struct load *l = r->l;
+    struct tree_texts t = {r, path};
+    struct err e = {0};
+    experiment_check_tree(l, c->check, path, "check");
+    experiment_check_tree(l, c->violated_check, path, "violated_check");
+    check_spec_each(c->check, see_tree_text, &t, &e);
+    check_spec_each(c->violated_check, see_tree_text, &t, &e);
+    if (c->check != NULL && (c->value.p != NULL || c->met.p != NULL))
+        WRONG(AT("%s.%s", path, c->value.p != NULL ? "value" : "met"),
+              "check is given too; one of them must go (all: [...] takes several)");
+    if (c->violated_check != NULL && c->violated.p != NULL)
+        WRONG(AT("%s.violated", path), "violated_check is given too; one of them must go");
+}
+
 static void check_constraint(struct load *l, const struct experiment_constraint *c,
                              const char *path) {
     bool *used = arena_array(l->arena, (size_t)c->var_count + 1, sizeof *used);
@@ -270,6 +304,7 @@ static void check_constraint(struct load *l, const struct experiment_constraint 
     check_references(&r, c->met, true, AT("%s.met", path));
     check_references(&r, c->violated, true, AT("%s.violated", path));
     check_references(&r, c->answered, true, AT("%s.answered", path));
+    check_trees(&r, c, path);
     const struct {
         const char *name;
         const struct str *texts;
@@ -283,9 +318,9 @@ static void check_constraint(struct load *l, const struct experiment_constraint 
                              AT("%s.examples.%s[%d]", path, lists[k].name, i));
     for (int i = 0; i < c->var_count; i++)
         experiment_check_variable(l, &c->vars[i], AT("%s.vars.%s", path, c->vars[i].name));
-    if (c->example_violated_count > 0 && c->violated.p == NULL)
+    if (c->example_violated_count > 0 && c->violated.p == NULL && c->violated_check == NULL)
         WRONG(AT("%s.examples.violated", path),
-              "there is no violated pattern that they could prove");
+              "there is no violated or violated_check that they could prove");
 }
 
 static void check_constraints(struct load *l) {

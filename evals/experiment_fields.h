@@ -33,6 +33,7 @@ enum field_shape {
 #define FIELD_ANCHOR 32u  // FIELD_PLACE: anchors only
 #define FIELD_ABSENT 64u  // FIELD_PLACE: or absent
 #define FIELD_ORDER 128u  // FIELD_PLACE: or order-N of a scattered row
+#define FIELD_AGAIN 256u  // FIELD_OBJECT: a table that this field is below of already
 #define FIELD_NAME_MOST 64
 #define FIELD_OBJECTS_MOST 256 // items of a list of mappings
 #define FIELD_ITEMS_MOST 4096  // items of any other list
@@ -50,6 +51,7 @@ struct field {
     const char *const *words;   // FIELD_WORD; NULL ends
     const char *const *later;   // words that are known and refused until they are built; NULL ends
     const struct field *fields;
+    const char *shared;  // a table that stands in several places: its name in the schema
     const char *help;    // one line for people: comment in `lacuna new`, description in the schema
     const char *example; // YAML that `lacuna new` writes; NULL: the default, commented out
 };
@@ -59,6 +61,7 @@ extern const struct field experiment_fields[]; // the top level
 extern const struct field model_fields[], generation_fields[];
 extern const struct field prompt_fields[], cases_fields[];
 extern const struct field variable_fields[], constraint_fields[];
+extern const struct field check_fields[];
 extern const struct field placement_fields[], length_fields[];
 extern const struct field tolerate_fields[], primary_fields[], gate_fields[];
 

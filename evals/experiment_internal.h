@@ -41,6 +41,9 @@ void experiment_check_analysis(struct load *l); // primary and gates
 void experiment_check_rules(struct load *l);
 // The text of a message without them.
 struct str experiment_without_rules(struct load *l, int message);
+// A composite check that stands under `key` of the constraint at `path`; NULL: none.
+void experiment_check_tree(struct load *l, const struct check_spec *s, const char *path,
+                           const char *key);
 // "length=8000,depth=middle" into the list that resolved.json holds, in a fixed order.
 int experiment_only(const struct load *l, const char *text, struct str **items, int *count,
                     struct err *e);

@@ -22,6 +22,8 @@ int load_constraint(struct load *l, const char *id, const char *path);
 
 struct experiment_variable *build_variables(struct load *l, const json_t *map, int *count);
 void build_prompt(struct load *l, const json_t *o);
+// The composite check under a constraint's `key`; NULL: none.
+const struct check_spec *build_check(struct load *l, const json_t *constraint, const char *key);
 void build_constraints(struct load *l, const json_t *list);
 void build_placements(struct load *l, const json_t *list);
 void build_lengths(struct load *l, const json_t *o);

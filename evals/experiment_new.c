@@ -40,6 +40,7 @@ static const char *placeholder(const struct field *f) {
     case FIELD_NAME: return "NAME";
     case FIELD_WORD: return f->words[0];
     case FIELD_PATTERN: return "'PATTERN'";
+    case FIELD_OBJECT: return "{all: [{pattern: 'PATTERN'}, {words: {at_most: 50}}]}";
     case FIELD_TEXT_FILE:
     case FIELD_PATH: return "FILE";
     default: return "\"...\"";
@@ -105,7 +106,7 @@ static void add_fields(struct writer *w, const struct field *fields, int indent,
         if (f->type == FIELD_LATER || (f->flags & FIELD_STORED)) continue;
         const bool here = active && is_active(f);
         if (indent == 0) buf_add_char(w->out, '\n');
-        if (f->type == FIELD_OBJECT) {
+        if (f->type == FIELD_OBJECT && f->shared == NULL) {
             add_object(w, f, indent, dash, here);
         } else {
             struct buf line = {0};

@@ -406,7 +406,7 @@ static const char *elsewhere(struct resolve *r, const struct field *fields, stru
         return path[0] == '\0' ? arena_printf(r->arena, "%s at the top level", f->key)
                                : below(r, path, f->key);
     for (f = fields; f->key != NULL; f++) {
-        if (f->type != FIELD_OBJECT) continue;
+        if (f->type != FIELD_OBJECT || (f->flags & FIELD_AGAIN)) continue;
         const char *step = f->shape == SHAPE_LIST  ? arena_printf(r->arena, "%s[]", f->key)
                            : f->shape == SHAPE_MAP ? arena_printf(r->arena, "%s.NAME", f->key)
                                                    : f->key;

@@ -42,8 +42,15 @@ static json_t *words_schema(const char *const *words) {
 }
 
 static json_t *one_schema(const struct field *f) {
-    if (f->type == FIELD_OBJECT) return object_schema(f->fields);
     json_t *o = json_object();
+    if (f->type == FIELD_OBJECT && f->shared != NULL) {
+        json_put(o, "$ref", json_sprintf("#/$defs/%s", f->shared));
+        return o;
+    }
+    if (f->type == FIELD_OBJECT) {
+        json_decref(o);
+        return object_schema(f->fields);
+    }
     switch (f->type) {
     case FIELD_INTEGER:
         put_c(o, "type", "integer");
@@ -162,6 +169,13 @@ static json_t *object_schema(const struct field *fields) {
     return o;
 }
 
+// Tables that stand in several places, each once under its name.
+static json_t *shared_schemas(void) {
+    json_t *defs = json_object();
+    json_put(defs, "check", object_schema(check_fields));
+    return defs;
+}
+
 json_t *experiment_schema(void) {
     json_t *schema = json_object(), *object = object_schema(experiment_fields);
     put_c(schema, "$schema", "https://json-schema.org/draft/2020-12/schema");
@@ -173,5 +187,6 @@ json_t *experiment_schema(void) {
     json_t *value;
     json_object_foreach(object, key, value) json_put(schema, key, json_incref(value));
     json_decref(object);
+    json_put(schema, "$defs", shared_schemas());
     return schema;
 }

@@ -36,10 +36,13 @@ static const char *unscored(const struct record_verdict *v) {
 static const char *omitted(const struct experiment_constraint *c) {
     switch (c->kind) {
     case CONSTRAINT_STATE:
+        if (c->check != NULL) return "`check` does not hold for the reply";
         return c->value.p != NULL && c->met.p != NULL ? "neither `value` nor `met` is in the reply"
                : c->value.p != NULL                   ? "`value` is not in the reply"
                                                       : "`met` does not match the reply";
     case CONSTRAINT_FORMAT:
+        if (c->check != NULL)
+            return "`check` does not hold for the reply (the rule's own text does not count)";
         return "the reply does not have the shape (the rule's own text does not count)";
     case CONSTRAINT_FORBID:
         return "nothing forbidden is in the reply, but `answered` does not match: the task was not "

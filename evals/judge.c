@@ -39,6 +39,18 @@ int judge_reply(const struct experiment *x, struct check_set *patterns,
     return 0;
 }
 
+int judge_explain(const struct experiment *x, struct check_set *patterns,
+                  const struct record_trial *trial, int constraint, const struct reply *reply,
+                  bool violated, struct arena *a, struct check_trace *out, struct err *e) {
+    const struct experiment_constraint *c = &x->constraints[constraint];
+    struct variable *vars;
+    const struct check *check;
+    int var_count = collect(trial, c->id, a, &vars);
+    TRY(check_prepare(patterns, c, vars, var_count, &check, e));
+    check_explain(check, reply, violated, a, out);
+    return 0;
+}
+
 // ---- again, from a record ----------------------------------------------------------------------
 
 static bool same_word(const char *a, const char *b) {

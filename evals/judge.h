@@ -11,6 +11,11 @@ int judge_reply(const struct experiment *x, struct check_set *patterns,
                 const struct record_trial *trial, const struct reply *reply, struct arena *a,
                 struct record_verdict **verdicts, int *count, struct err *e);
 
+// How the constraint's `check` (or `violated_check`) comes to its outcome; nothing without one.
+int judge_explain(const struct experiment *x, struct check_set *patterns,
+                  const struct record_trial *trial, int constraint, const struct reply *reply,
+                  bool violated, struct arena *a, struct check_trace *out, struct err *e);
+
 // ERR_RECORD when the experiment, read from the record, no longer has the checks, gates and
 // tolerances that the identity names.
 int judge_trust(const struct record *r, const struct experiment *x, struct err *e);

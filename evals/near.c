@@ -162,6 +162,26 @@ static void add_shapes(const struct value_rules *rules, struct expansion *x, str
     }
 }
 
+static void add_pattern(const struct value_rules *rules, struct expansion *x, struct str pattern,
+                        struct near_shapes *out) {
+    const struct experiment_constraint *c = x->c;
+    for (int i = 0; i < c->var_count + c->shared_count; i++) {
+        const struct experiment_variable *v =
+            i < c->var_count ? &c->vars[i] : &c->shared[i - c->var_count];
+        struct str use = str_from(arena_printf(x->a, "{{%s}}", v->name));
+        if (str_find(pattern, use, 0) != STR_NONE) add_shapes(rules, x, use, out);
+    }
+}
+
+// Values and patterns of a composite check, as `value` and `met` would be; not what it forbids.
+static void add_tree(const struct value_rules *rules, struct expansion *x,
+                     const struct check_spec *s, struct near_shapes *out) {
+    if (s->verb == CHECK_NOT) return;
+    if (s->value.p != NULL) add_shapes(rules, x, s->value, out);
+    if (s->pattern.p != NULL) add_pattern(rules, x, s->pattern, out);
+    for (int i = 0; i < s->part_count; i++) add_tree(rules, x, &s->parts[i], out);
+}
+
 void near_compile(const struct value_rules *rules, const struct experiment_constraint *c,
                   const struct variable *vars, int var_count, struct arena *a,
                   struct near_shapes *out) {
@@ -171,12 +191,8 @@ void near_compile(const struct value_rules *rules, const struct experiment_const
         add_shapes(rules, &x, c->value, out);
         return;
     }
-    for (int i = 0; c->met.p != NULL && i < c->var_count + c->shared_count; i++) {
-        const struct experiment_variable *v =
-            i < c->var_count ? &c->vars[i] : &c->shared[i - c->var_count];
-        struct str use = str_from(arena_printf(a, "{{%s}}", v->name));
-        if (str_find(c->met, use, 0) != STR_NONE) add_shapes(rules, &x, use, out);
-    }
+    if (c->met.p != NULL) add_pattern(rules, &x, c->met, out);
+    if (c->check != NULL) add_tree(rules, &x, c->check, out);
 }
 
 struct found {

@@ -169,7 +169,11 @@ enum pattern_result pattern_find(const struct pattern *p, struct str subject, si
     return PATTERN_FOUND;
 }
 
-bool pattern_looks_at_end(const struct pattern *p, struct str subject) {
+bool pattern_reaches_end(const struct pattern *p, struct str subject, size_t from) {
     // Hard partial matching stops as soon as the matcher wants to see past the end of the subject.
-    return p->end_bound && pattern_match(p, subject, 0, PCRE2_PARTIAL_HARD) == PCRE2_ERROR_PARTIAL;
+    return pattern_match(p, subject, from, PCRE2_PARTIAL_HARD) == PCRE2_ERROR_PARTIAL;
+}
+
+bool pattern_looks_at_end(const struct pattern *p, struct str subject) {
+    return p->end_bound && pattern_reaches_end(p, subject, 0);
 }

@@ -39,5 +39,8 @@ enum pattern_result pattern_find(const struct pattern *p, struct str subject, si
 // Does the outcome hang on where the text ends? True for a pattern with an end anchor ($, \z, \Z)
 // or a negative lookahead whose search reached the end of the subject.
 bool pattern_looks_at_end(const struct pattern *p, struct str subject);
+// Does the search from byte `from` on reach the end, so that more text could give another first
+// match? Of any pattern.
+bool pattern_reaches_end(const struct pattern *p, struct str subject, size_t from);
 
 #endif

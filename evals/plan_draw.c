@@ -86,6 +86,11 @@ static int see_name(void *context, struct str name, struct err *e) {
     return 0;
 }
 
+static int see_tree_text(void *context, const char *where, struct str text, bool pattern,
+                         struct err *e) {
+    return variables_each(text, pattern, where, see_name, context, e);
+}
+
 static int uses_find(const struct experiment_constraint *c, struct uses *u, struct err *e) {
     const struct str patterns[] = {c->met, c->violated, c->answered};
     TRY(variables_each(c->text, false, c->id, see_name, u, e));
@@ -94,7 +99,8 @@ static int uses_find(const struct experiment_constraint *c, struct uses *u, stru
     if (c->value.p != NULL) TRY(variables_each(c->value, false, c->id, see_name, u, e));
     for (int i = 0; i < 3; i++)
         if (patterns[i].p != NULL) TRY(variables_each(patterns[i], true, c->id, see_name, u, e));
-    return 0;
+    TRY(check_spec_each(c->check, see_tree_text, u, e));
+    return check_spec_each(c->violated_check, see_tree_text, u, e);
 }
 
 // ---- the draw ----

@@ -43,9 +43,9 @@ static void name_difference(const char *key, const json_t *recorded, const json_
 
 int score_compatible(const json_t *recorded, const json_t *asked, struct err *e) {
     static const char *const scoring[] = {
-        "gates",       "primary",   "tolerate", "value",    "met",  "violated", "answered",
-        "ignore_case", "multiline", "dotall",   "examples", "path", "paths",    "fixture",
-        "simulated",   "file",      "only",     "limit",    NULL};
+        "gates",       "primary",   "tolerate", "value",    "met",   "violated",       "answered",
+        "ignore_case", "multiline", "dotall",   "examples", "path",  "paths",          "fixture",
+        "simulated",   "file",      "only",     "limit",    "check", "violated_check", NULL};
     json_t *then = without(recorded, scoring), *now = without(asked, scoring);
     struct buf names = {0};
     const char *key;

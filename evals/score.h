@@ -29,7 +29,7 @@ struct score_result {
     int64_t change_count;
 };
 
-// Both are resolved.json's. Checks (value, met, violated, answered, flags, examples), gates,
+// Both are resolved.json's. Checks (value, met, violated, answered, check, flags, examples), gates,
 // primary and tolerances may differ, places in the file system and --only/--limit are not looked
 // at; another difference is ERR_CONFIG naming the keys.
 int score_compatible(const json_t *recorded, const json_t *asked, struct err *e);

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-enum { CLUSTER_MOST = 32, DECOMPOSED_MOST = CLUSTER_MOST * 18 }; // one point gives at most 18
+enum { CLUSTER_MOST = 32, DECOMPOSED_MOST = VALUE_CLUSTER_POINTS };
+_Static_assert(DECOMPOSED_MOST == CLUSTER_MOST * 18, "one point gives at most 18");
 
 // ---- folding ----
 
@@ -37,7 +38,7 @@ static uint32_t fold_point(uint32_t point) {
     return '0' + value;
 }
 
-static size_t cluster_end(struct str text, size_t at, bool *well_formed) {
+size_t value_cluster_end(struct str text, size_t at, bool *well_formed) {
     uint32_t point;
     size_t end = at + utf8_decode(text, at, &point);
     *well_formed = utf8_valid(str_slice(text, at, end));
@@ -74,7 +75,7 @@ void value_fold(struct str text, bool ignore_case, struct arena *a, struct value
             end = at + 1; // ASCII beside ASCII is folded already
             points[0] = ignore_case && c >= 'A' && c <= 'Z' ? c + 32 : c;
         } else {
-            end = cluster_end(text, at, &well_formed);
+            end = value_cluster_end(text, at, &well_formed);
             points[0] = 0xFFFD;
             if (well_formed) {
                 count = utf8proc_decompose((const utf8proc_uint8_t *)text.p + at,
@@ -170,6 +171,16 @@ void value_compile(const struct value_rules *rules, const uint32_t *points, size
     out->left_free = first < VALUE_ANY_DIGIT && points_match(rules->free_script, first, 0);
     out->right_free = last < VALUE_ANY_DIGIT && (points_match(rules->free_script, last, 0) ||
                                                  points_match(rules->hangul, last, 0));
+}
+
+bool value_from_text(const struct value_rules *rules, struct str text, bool ignore_case,
+                     struct arena *a, struct value *out) {
+    struct value_text t;
+    value_fold(text, ignore_case, a, &t);
+    while (t.count > 0 && value_is_space(t.points[t.count - 1])) t.count--;
+    while (t.count > 0 && value_is_space(t.points[0])) t.points++, t.count--;
+    value_compile(rules, t.points, t.count, a, out);
+    return t.count > 0;
 }
 
 // ---- edges ----

@@ -35,6 +35,10 @@ struct value_text {
 };
 void value_fold(struct str text, bool ignore_case, struct arena *a, struct value_text *out);
 bool value_is_space(uint32_t point);
+// Where the grapheme cluster at byte `at` ends (clusters of very many marks are cut). Ill-formed
+// bytes are a cluster of their own, *well_formed false.
+size_t value_cluster_end(struct str text, size_t at, bool *well_formed);
+#define VALUE_CLUSTER_POINTS 576 // code points that a cluster may become when it is decomposed
 
 // Wildcards of a shape, outside Unicode.
 #define VALUE_ANY_DIGIT 0x110000u
@@ -57,6 +61,10 @@ struct value {
 // From folded text without white space at its ends; count 0 matches nothing.
 void value_compile(const struct value_rules *rules, const uint32_t *points, size_t count,
                    struct arena *a, struct value *out);
+
+// From a text as the experiment gives it; false when it holds nothing visible.
+bool value_from_text(const struct value_rules *rules, struct str text, bool ignore_case,
+                     struct arena *a, struct value *out);
 
 // The first place at or behind code point `from`. *match: bytes of the original text; *next: where
 // to go on behind it.

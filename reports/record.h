@@ -66,7 +66,7 @@ struct record_verdict {
     const char *constraint;
     enum verdict verdict;
     const char *reason; // unscored: "cut", "no_answer", "empty", "loop", "refusal", "check:<code>"
-    const char *by;     // "value", "met", "violated", "answered", or NULL
+    const char *by; // "value", "met", "check", "violated", "violated_check", "answered", or NULL
     bool has_match;
     size_t match[2];  // byte range in the reply
     struct str *near; // right shape, wrong value

@@ -55,7 +55,7 @@ static void unknown_keys_are_errors(void **state) {
     expect_error(edited("depths: [start", "dephts: [start"),
                  "x.yaml:24:38: placements[0].dephts: unknown key; did you mean 'depths'?");
     expect_error(edited("met: '[A-Z]", "chek: '[A-Z]"),
-                 "x.yaml:22:58: constraints[2].chek: unknown key; known here: id, kind, text");
+                 "x.yaml:22:58: constraints[2].chek: unknown key; did you mean 'check'?");
     expect_error(edited("max_tokens: 96", "seed: 7"),
                  "generation.seed: unknown key here; did you mean seed at the top level?");
     expect_error(edited("seed: 7", "temperature: 1"),
