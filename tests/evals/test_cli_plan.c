@@ -98,6 +98,33 @@ static void plan_says_what_would_run(void **state) {
     json_decref(plan);
 }
 
+// A model with a window: start of 512 tokens is beyond its reach of 254, the end within one window.
+static void plan_tells_what_a_window_sees(void **state) {
+    (void)state;
+    struct str out, said;
+    const char *arguments = "plan " LACUNA_SOURCE_DIR "/configs/known-subjects.yaml "
+                            "--set lengths.tokens=[512] --set repeats=4 --set gates=[] "
+                            "--set 'placements[0].depths=[start,middle,end]'";
+    json_t *plan = lacuna_json(arena_printf(arena, "%s --json", arguments));
+    const json_t *models = json_object_get(plan, "models");
+    assert_true(json_is_null(json_object_get(json_array_get(models, 0), "window")));
+    const json_t *window = json_object_get(json_array_get(models, 1), "window");
+    assert_int_equal(integer(window, "layers"), 2);
+    assert_int_equal(integer(window, "tokens"), 128);
+    assert_int_equal(integer(window, "reach_tokens"), 254);
+    assert_int_equal(integer(window, "constraints"), 12);
+    int64_t out_of_reach = integer(window, "out_of_reach");
+    assert_in_range(out_of_reach, 4, 8);
+    assert_int_equal(out_of_reach + integer(window, "relayed"), 8);
+    json_decref(plan);
+    assert_int_equal(lacuna(arguments, &out, &said), 0);
+    const char *line = arena_printf(arena,
+                                    "a reply depends on the last 255 tokens of its prompt\n"
+                                    "            of 12 placed constraints %d stand beyond that",
+                                    (int)out_of_reach);
+    if (strstr(out.p, line) == NULL) fail_msg("no '%s' in:\n%s", line, out.p);
+}
+
 static void plan_refuses_with_exit_code_2(void **state) {
     (void)state;
     struct str out, said;
@@ -169,6 +196,7 @@ static void prompt_of_a_run_is_that_of_its_experiment(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plan_says_what_would_run),
+        cmocka_unit_test(plan_tells_what_a_window_sees),
         cmocka_unit_test(plan_refuses_with_exit_code_2),
         cmocka_unit_test(prompt_shows_spans_and_bytes),
         cmocka_unit_test(prompt_of_a_run_is_that_of_its_experiment),

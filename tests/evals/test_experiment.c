@@ -500,7 +500,7 @@ static void parts_of_the_identity_are_apart(void **state) {
 static void shipped_experiments_load(void **state) {
     (void)state;
     static const char *const names[] = {"three-constraints.yaml", "system-rule.yaml",
-                                        "known-effect.yaml"};
+                                        "known-effect.yaml", "known-subjects.yaml"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct err e = {0};
         struct experiment *x = NULL;

@@ -76,7 +76,14 @@ class Writer:
         if kind == "s":
             self.keys += struct.pack("<I", 8) + self.string(value)
         else:
-            self.keys += struct.pack("<I" + kind, {"I": 4, "f": 6}[kind], value)
+            self.keys += struct.pack("<I" + kind, {"I": 4, "f": 6, "?": 7}[kind], value)
+        self.key_count += 1
+
+    def array(self, name, kind, values):
+        self.keys += self.string(name)
+        self.keys += struct.pack("<IIQ", 9, {"s": 8, "I": 4, "i": 5}[kind], len(values))
+        for value in values:
+            self.keys += self.string(value) if kind == "s" else struct.pack("<" + kind, value)
         self.key_count += 1
 
     def tensor(self, name, kind, shape, data):
