@@ -128,8 +128,10 @@ struct experiment_constraint {
     struct str *variants; // its wordings, `text` being the first; none: there is just that
     int variant_count;
     bool cross_variants; // each repeat runs each wording, instead of one that is drawn for it
-    bool in_prompt;      // the text stands in messages[rule_message] already, at this byte,
-    int rule_message;    // and is taken out where it is left out or placed elsewhere
+    // Both cannot be met by one reply; NULL: none is named.
+    const struct experiment_constraint *contradicts;
+    bool in_prompt;   // the text stands in messages[rule_message] already, at this byte,
+    int rule_message; // and is taken out where it is left out or placed elsewhere
     size_t rule_at;
     struct experiment_variable *vars;
     int var_count;

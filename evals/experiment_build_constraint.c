@@ -30,6 +30,15 @@ static void build_variants(struct load *l, const json_t *o, struct experiment_co
     if (c->variant_count > 0) c->text = c->variants[0];
 }
 
+// Behind all ids, as it may name a later one.
+static void build_contradicts(struct load *l, const json_t *list, int index) {
+    const char *id = load_word(l, json_array_get(list, (size_t)index), "contradicts");
+    if (id == NULL) return;
+    int other =
+        load_constraint(l, id, arena_printf(l->arena, "constraints[%d].contradicts", index));
+    if (other >= 0) l->x->constraints[index].contradicts = &l->x->constraints[other];
+}
+
 void build_constraints(struct load *l, const json_t *list) {
     static const char *const kinds[] = {"state", "format", "forbid", NULL};
     struct experiment *x = l->x;
@@ -62,4 +71,5 @@ void build_constraints(struct load *l, const json_t *list) {
         c->example_not = load_texts(l, examples, "not", &c->example_not_count);
         c->example_violated = load_texts(l, examples, "violated", &c->example_violated_count);
     }
+    for (int i = 0; i < x->constraint_count; i++) build_contradicts(l, list, i);
 }

@@ -336,6 +336,8 @@ static void check_constraints(struct load *l) {
         if (node_find(l->root, AT("%s.kind", path), &(struct mark){0}) != NULL)
             check_kind(l, c, path);
         check_constraint(l, c, path);
+        if (c->contradicts == c)
+            WRONG(AT("%s.contradicts", path), "'%s' cannot contradict itself", c->id);
         // Crossed wordings change together.
         for (int k = 0; k < i && c->cross_variants; k++)
             if (x->constraints[k].cross_variants &&

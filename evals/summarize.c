@@ -4,6 +4,7 @@
 #include "evals/gates.h"
 #include "evals/reach.h"
 #include "evals/stats.h"
+#include "evals/summarize_grids.h"
 #include "evals/summarize_words.h"
 #include "evals/tally.h"
 
@@ -314,6 +315,11 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     warn_about_run(r, a, out);
     take_tables(r, &t, a, out);
     contrast_all(&t, a, &out->contrasts, &out->contrast_count);
+    struct grid_list grids = {.arena = a};
+    grids_wordings(&t, &grids);
+    grids_conflicts(&t, &grids);
+    out->grids = grids.p;
+    out->grid_count = grids.count;
     out->does_not_show = summarize_limits(&t, a);
     return gates_judge(&t, r, out->complete, NULL, a, &out->gates, &out->gate_count, e);
 }

@@ -59,6 +59,17 @@ static const char *filler_words(enum filler_kind kind) {
     return "";
 }
 
+static const char *wording_words(const struct experiment *x, struct arena *a) {
+    int several = 0;
+    for (int i = 0; i < x->constraint_count; i++) several += x->constraints[i].variant_count > 1;
+    if (several == 0)
+        return arena_printf(a, "Each of the %d constraint%s has one wording", x->constraint_count,
+                            x->constraint_count == 1 ? "" : "s");
+    return arena_printf(a, "Of the %d constraint%s %d ha%s more than one wording",
+                        x->constraint_count, x->constraint_count == 1 ? "" : "s", several,
+                        several == 1 ? "s" : "ve");
+}
+
 static void add_lengths(struct buf *b, const struct tally *t) {
     for (int i = 0; i < t->length_count; i++)
         buf_printf(b, "%s%d",
@@ -89,11 +100,11 @@ const char *summarize_limits(const struct tally *t, struct arena *a) {
     add_lengths(&b, t);
     buf_add_c(&b, " with constraints at ");
     add_places(&b, t);
-    buf_printf(&b,
-               "; nothing is known between or beyond them. Each of the %d constraint%s has one "
-               "wording, and all prompts share one kind of filler (%s) and one closing request. ",
-               x->constraint_count, x->constraint_count == 1 ? "" : "s",
-               filler_words(x->filler.kind));
+    buf_printf(
+        &b,
+        "; nothing is known between or beyond them. %s, and all prompts share one kind of filler "
+        "(%s) and one closing request. ",
+        wording_words(x, a), filler_words(x->filler.kind));
     if (g->temperature == 0)
         buf_add_c(&b,
                   "Decoding is greedy, so the spread comes from the repeats' draws alone and not "

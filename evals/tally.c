@@ -180,11 +180,20 @@ bool tally_holds(const struct tally *t, const struct tally_trial *trial, int con
                                  constraint);
 }
 
+int tally_wording(const struct tally *t, const struct tally_trial *trial, int constraint) {
+    const struct record_trial *p = trial->planned;
+    for (int i = 0; constraint != TALLY_ALL_CONSTRAINTS && i < p->variant_count; i++)
+        if (strcmp(p->variants[i].constraint, t->x->constraints[constraint].id) == 0)
+            return p->variants[i].variant;
+    return 0;
+}
+
 bool tally_selects(const struct tally *t, const struct tally_trial *trial,
                    const struct tally_filter *f, int constraint) {
     if (trial->arm != f->arm || !tally_holds(t, trial, constraint)) return false;
     if (f->model != TALLY_ANY && trial->model != f->model) return false;
     if (f->length != TALLY_ANY && trial->length != f->length) return false;
+    if (f->wording > 0 && tally_wording(t, trial, constraint) != f->wording) return false;
     const int column = tally_column(t, trial, constraint);
     if (f->column != TALLY_ANY && column != f->column) return false;
     if (f->placement == TALLY_ANY && !f->has_place) return true;

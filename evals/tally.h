@@ -56,6 +56,7 @@ int32_t tally_depth(const char *text);
 struct tally_filter {
     enum arm arm;
     int model, length, column, placement;
+    int wording; // of the constraint, from 1; 0: every
     bool has_place;
     struct place place;
 };
@@ -68,6 +69,8 @@ struct tally_filter {
 // The column in which a trial counts for a constraint: in a scattered row by the place of that
 // constraint, and by the order for all constraints and those that stay.
 int tally_column(const struct tally *t, const struct tally_trial *trial, int constraint);
+// The wording of a constraint in this trial, from 1; 0: it has one only, or does not stand in it.
+int tally_wording(const struct tally *t, const struct tally_trial *trial, int constraint);
 // Is the constraint judged in this trial? Not where its row leaves it out.
 bool tally_holds(const struct tally *t, const struct tally_trial *trial, int constraint);
 bool tally_selects(const struct tally *t, const struct tally_trial *trial,

@@ -1,5 +1,6 @@
 // report.html: one file, no network, no script. Reads the summary and the record's prompts.
 #include "reports/escape.h"
+#include "reports/grid.h"
 #include "reports/html_trials.h"
 #include "reports/layout.h"
 #include "reports/svg.h"
@@ -299,6 +300,7 @@ int report_html(const struct record *r, const struct summary *s, struct buf *out
     add_verdict(s, out);
     add_figures(s, out);
     add_contrasts(s, out);
+    grids_html(s, out);
     add_constraints(s, out);
     TRY(html_trials(r, s, out, e));
     add_foot(s, out);

@@ -1,5 +1,6 @@
 // report.md: the summary for a terminal, a pull request or a wiki; no prompts and no replies.
 #include "reports/escape.h"
+#include "reports/grid.h"
 #include "reports/layout.h"
 
 #include <string.h>
@@ -131,6 +132,7 @@ int report_markdown(const struct record *r, const struct summary *s, struct buf 
             if (layout_has_row(s, &s->tables[t], rows[i]))
                 add_table(s, &s->tables[t], rows[i], out);
     add_contrasts(s, out);
+    grids_markdown(s, out);
     add_gates(s, out);
     buf_add_c(out, "## Models\n\n");
     for (int i = 0; i < s->model_count; i++) {

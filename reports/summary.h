@@ -82,6 +82,17 @@ struct summary_model {
     const char *id, *name, *sha256, *numerics, *backend, *tensor_types;
 };
 
+// A table that only some experiments have, as finished texts.
+struct summary_grid {
+    const char *title, *note; // note: what stands in it
+    const char *const *heads; // [column_count]
+    int column_count;
+    const char *const **rows; // [row_count][column_count]
+    int row_count;
+    const char **sentences; // what it says
+    int sentence_count;
+};
+
 struct summary {
     const char *experiment, *request_sha256, *plan_sha256, *ledger_sha256;
     bool partial, complete;
@@ -104,6 +115,8 @@ struct summary {
     int contrast_count;
     struct summary_gate *gates;
     int gate_count;
+    struct summary_grid *grids; // spread between wordings, conflicts
+    int grid_count;
     const char **warnings; // shown on top
     int warning_count;
     const char *does_not_show; // a paragraph made from the design

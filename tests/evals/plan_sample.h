@@ -5,6 +5,7 @@
 
 #include "engine/base/file.h"
 #include "evals/plan.h"
+#include "evals/summarize.h"
 #include "tests/support/fake_provider.h"
 #include "tests/support/support.h"
 
@@ -80,6 +81,26 @@ static inline const struct record_trial *find(const struct plan *p, const char *
         if (strcmp(p->trials[i].key, key) == 0) return &p->trials[i];
     fail_msg("no trial %s", key);
     return NULL;
+}
+
+// Outcomes of a made-up model: `met` says whether a reply meets a constraint.
+static inline struct record made_up(const struct plan *p, const struct experiment *x,
+                                    bool (*met)(const struct record_trial *t, int constraint)) {
+    struct record_outcome **list = arena_array(arena, (size_t)p->trial_count + 1, sizeof *list);
+    for (int64_t i = 0; i < p->trial_count; i++) {
+        const struct record_trial *t = &p->trials[i];
+        struct record_outcome *o = list[i] = arena_alloc(arena, sizeof *o);
+        *o = (struct record_outcome){.trial = i, .key = t->key, .attempt = 1, .finish = "stop"};
+        o->verdicts = arena_array(arena, (size_t)x->constraint_count + 1, sizeof *o->verdicts);
+        for (int c = 0; c < x->constraint_count; c++)
+            o->verdicts[o->verdict_count++] =
+                (struct record_verdict){.constraint = x->constraints[c].id,
+                                        .verdict = met(t, c) ? VERDICT_MET : VERDICT_OMITTED};
+    }
+    return (struct record){.trials = p->trials,
+                           .trial_count = p->trial_count,
+                           .outcomes = list,
+                           .done_count = p->trial_count};
 }
 
 #endif

@@ -158,12 +158,67 @@ static void wordings_are_checked(void **state) {
     experiment_close(x);
 }
 
+// Wording 2 is never understood; at the end every other wording is.
+static bool met_by_wording(const struct record_trial *t, int constraint) {
+    return constraint == 0 && variant_of(t, "order") != 2 && t->placement != NULL &&
+           strcmp(t->depth, "100.000") == 0;
+}
+
+static const char *cell(const struct summary_grid *g, const char *group, int column) {
+    for (int i = 0; i < g->row_count; i++)
+        if (strcmp(g->rows[i][0], group) == 0) return g->rows[i][column];
+    fail_msg("no group %s", group);
+    return NULL;
+}
+
+static void spreads_stand_side_by_side(void **state) {
+    (void)state;
+    struct experiment *x;
+    struct err e = {0};
+    struct summary out;
+    override(crossed);
+    override("repeats=10");
+    struct plan p = make(row, NULL, &x);
+    struct record r = made_up(&p, x, met_by_wording);
+    ASSERT_OK(summarize(&r, x, arena, &out, &e), e);
+    assert_int_equal(out.grid_count, 1);
+    const struct summary_grid *g = &out.grids[0];
+    assert_string_equal(g->title, "Wordings of order, fake");
+    assert_int_equal(g->row_count, 3 + 2);
+    assert_string_equal(cell(g, "wording 1", 2), "10/20");
+    assert_string_equal(cell(g, "wording 2", 2), "0/20");
+    assert_string_equal(cell(g, "wording 2", 1), "Order number: {{code}}.");
+    assert_string_equal(cell(g, "start", 2), "0/30");
+    assert_string_equal(cell(g, "end", 2), "20/30");
+    assert_int_equal(g->sentence_count, 2);
+    assert_true(str_starts(str_from(g->sentences[0]),
+                           STR("Spread between wordings: 50.0 points (0.0 to 50.0 %), 95 % bounds "
+                               "of the true range ")));
+    assert_true(str_starts(str_from(g->sentences[1]),
+                           STR("Spread between places: 66.7 points (0.0 to 66.7 %), 95 % bounds")));
+    struct buf text = {0};
+    ASSERT_OK(report_markdown(&r, &out, &text, &e), e);
+    assert_non_null(strstr(text.p, "## Wordings of order, fake"));
+    assert_non_null(strstr(text.p, "| wording 2 |"));
+    buf_free(&text);
+    experiment_close(x);
+    // Drawn: no repeat has two wordings, and the report says so.
+    overrides[0] = three;
+    p = make(row, NULL, &x);
+    r = made_up(&p, x, met_by_wording);
+    ASSERT_OK(summarize(&r, x, arena, &out, &e), e);
+    assert_non_null(strstr(out.grids[0].sentences[0], "no repeat has them all"));
+    assert_non_null(strstr(out.grids[0].sentences[1], "95 % bounds"));
+    experiment_close(x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(wordings_are_drawn_in_balance, setup, teardown),
         cmocka_unit_test_setup_teardown(wordings_are_crossed, setup, teardown),
         cmocka_unit_test_setup_teardown(wordings_stand_in_the_record, setup, teardown),
         cmocka_unit_test_setup_teardown(wordings_are_checked, setup, teardown),
+        cmocka_unit_test_setup_teardown(spreads_stand_side_by_side, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
