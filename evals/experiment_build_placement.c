@@ -33,6 +33,15 @@ static int by_place(const void *a, const void *b) {
     return place_compare(*(const struct place *)a, *(const struct place *)b);
 }
 
+// Every constraint that the row does not name.
+static void build_rest(struct load *l, struct place place, struct experiment_placement *p) {
+    bool *named = arena_array(l->arena, (size_t)l->x->constraint_count + 1, sizeof *named);
+    for (int i = 0; i < p->move_count; i++) named[p->move[i]] = true;
+    for (int i = 0; i < p->other_count; i++) named[p->others[i].constraint] = true;
+    for (int i = 0; i < l->x->constraint_count; i++)
+        if (!named[i]) p->others[p->other_count++] = (struct experiment_other){i, place};
+}
+
 static void build_placement(struct load *l, const json_t *o, int index) {
     struct experiment_placement *p = &l->x->placements[index];
     p->id = load_word(l, o, "id");
@@ -46,7 +55,8 @@ static void build_placement(struct load *l, const json_t *o, int index) {
     build_places(l, o, p);
     if (p->scatter && p->place_count > 0)
         qsort(p->places, (size_t)p->place_count, sizeof *p->places, by_place);
-    p->others = arena_array(l->arena, json_object_size(others) + 1, sizeof *p->others);
+    size_t most = json_object_size(others) + (size_t)l->x->constraint_count;
+    p->others = arena_array(l->arena, most + 1, sizeof *p->others);
     const char *id;
     json_t *value;
     json_object_foreach((json_t *)others, id, value) {
@@ -56,6 +66,8 @@ static void build_placement(struct load *l, const json_t *o, int index) {
         if (load_place(value, &other.place) && other.constraint >= 0)
             p->others[p->other_count++] = other;
     }
+    struct place rest;
+    if (load_place(json_object_get(o, "rest"), &rest)) build_rest(l, rest, p);
 }
 
 void build_lengths(struct load *l, const json_t *o) {

@@ -369,7 +369,8 @@ static void check_row(struct load *l, const struct experiment_placement *p, cons
             buf_printf(&missing, "%s'%s'", missing.n == 0 ? "" : ", ", x->constraints[i].id);
     if (missing.n > 0)
         WRONG(AT("%s.others", path),
-              "no place for %s; every constraint must move or stand under others (or be absent "
+              "no place for %s; every constraint must move or stand under others or rest (or be "
+              "absent "
               "there)",
               missing.p);
     buf_free(&missing);

@@ -44,6 +44,10 @@ const struct field placement_fields[] = {
      .shape = SHAPE_MAP,
      .flags = FIELD_ABSENT,
      .help = "where each constraint that does not move stands; absent: left out of this row"},
+    {.key = "rest",
+     .type = FIELD_PLACE,
+     .flags = FIELD_ABSENT,
+     .help = "where every constraint stands that the row does not name; often absent"},
     {.key = NULL},
 };
 
