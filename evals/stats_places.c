@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWS_MOST = 10000, HITS_ENOUGH = 500 };
+enum { DRAWS_MOST = 10000, DRAWS_LEAST = 1000, HITS_ENOUGH = 500 };
+#define WORK_MOST 100000000.0 // values that are drawn
 
 static double *borrow(size_t count) {
     double *p = malloc((count + 1) * sizeof *p);
@@ -65,7 +66,8 @@ double stats_places(const double *values, int repeats, int k, uint64_t seed, con
     struct rng r = rng_open(seed, "analysis", name);
     double observed = squared_sums(drawn, kept, k);
     int hits = 0, draws = 0;
-    while (kept > 0 && draws < DRAWS_MOST && hits < HITS_ENOUGH) {
+    double most = stats_clamp(WORK_MOST / ((double)kept * k + 1), DRAWS_LEAST, DRAWS_MOST);
+    while (kept > 0 && draws < most && hits < HITS_ENOUGH) {
         for (int row = 0; row < kept; row++) permute(drawn + (size_t)row * (size_t)k, k, &r);
         hits += squared_sums(drawn, kept, k) >= observed - STATS_TIE;
         draws++;

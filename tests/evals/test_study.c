@@ -40,7 +40,7 @@ static void intervals_cover(void **state) {
     enum { RUNS = 1500 };
     for (size_t i = 0; i < sizeof designs / sizeof *designs; i++) {
         struct study_counts c;
-        study_run(&designs[i], RUNS, 100 + i, false, &c);
+        study_run(&designs[i], RUNS, 100 + i, STUDY_INTERVALS, &c);
         assert_true(percent(c.cell_held, RUNS) > 90 - slack(0.9, RUNS));
         assert_true(percent(c.pair_held, RUNS) > 93 - slack(0.93, RUNS));
         assert_true(percent(c.gap_held, RUNS) > 93 - slack(0.93, RUNS));
@@ -54,7 +54,7 @@ static void equal_places_raise_no_alarm(void **state) {
     for (int i = 0; i < 3; i++) {
         struct study_design d = {{rates[i], rates[i], rates[i]}, 20, 1 + 2 * (i == 1), 0.3, 0};
         struct study_counts c;
-        study_run(&d, RUNS, 200 + (uint64_t)i, true, &c);
+        study_run(&d, RUNS, 200 + (uint64_t)i, STUDY_PLACES, &c);
         double most = 5 + slack(0.05, RUNS);
         assert_true(percent(c.pair_found, RUNS) < most && percent(c.gap_found, RUNS) < most);
         assert_true(percent(c.places_found, RUNS) < most);
@@ -72,7 +72,7 @@ static void power_is_as_forecast(void **state) {
     for (size_t i = 0; i < sizeof designs / sizeof *designs; i++) {
         const struct study_design *d = &designs[i];
         struct study_counts c;
-        study_run(d, RUNS, 300 + i, false, &c);
+        study_run(d, RUNS, 300 + i, STUDY_TESTS, &c);
         double power = stats_power(d->repeats, d->rates[0] - d->rates[1], study_discordant(d));
         assert_true(fabs(percent(c.pair_found, RUNS) - 100 * power) < slack(power, RUNS));
     }

@@ -81,7 +81,7 @@ static void cover(int repeats, int samples, double agreement, struct spread *cel
                                          .agreement = agreement,
                                          .prompt_agreement = samples > 1 ? 0.3 : 0};
                 struct study_counts counts;
-                study_run(&d, runs, next_seed(), false, &counts);
+                study_run(&d, runs, next_seed(), STUDY_INTERVALS, &counts);
                 spread_add(cell, percent(counts.cell_held));
                 spread_add(pair, percent(counts.pair_held));
                 spread_add(gap, percent(counts.gap_held));
@@ -142,7 +142,7 @@ static void study_of_false_alarms(void) {
                                      .samples = designs[i].samples,
                                      .agreement = designs[i].agreement};
             struct study_counts c;
-            study_run(&d, runs, next_seed(), true, &c);
+            study_run(&d, runs, next_seed(), STUDY_PLACES, &c);
             const int counts[5] = {c.pair_found, c.pair_claimed, c.gap_found, c.gap_claimed,
                                    c.places_found};
             for (int k = 0; k < 5; k++) found[k] = fmax(found[k], percent(counts[k]));
@@ -170,7 +170,7 @@ static void study_of_power(void) {
             struct study_design d = {
                 .rates = {pairs[k][0], pairs[k][1], 0.5}, .repeats = repeats[r], .samples = 1};
             struct study_counts c;
-            study_run(&d, runs, next_seed(), false, &c);
+            study_run(&d, runs, next_seed(), STUDY_TESTS, &c);
             double forecast =
                 100 * stats_power(repeats[r], pairs[k][0] - pairs[k][1], study_discordant(&d));
             printf("| %d | %.2f | %.2f | %.1f %% | %.1f %% | %.1f %% |\n", repeats[r], pairs[k][0],
@@ -186,7 +186,7 @@ static void study_of_power(void) {
                                  .repeats = repeats[r],
                                  .samples = 1};
         struct study_counts c;
-        study_run(&d, runs, next_seed(), false, &c);
+        study_run(&d, runs, next_seed(), STUDY_TESTS, &c);
         printf("| %d | %.3f | %.1f %% | %.1f %% |\n", repeats[r], difference, percent(c.pair_found),
                percent(c.pair_claimed));
         most = fmax(most, fabs(80 - percent(c.pair_found)));

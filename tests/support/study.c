@@ -42,7 +42,7 @@ static void count_cell(const struct study_design *d, const double *values,
 }
 
 static void count_contrast(const double *values, int n, const double *weights, double truth,
-                           double *differences, uint64_t seed, int counts[3]) {
+                           double *differences, uint64_t seed, bool test, int counts[3]) {
     double squares = 0;
     for (int c = 0; c < STUDY_CELLS; c++) squares += weights[c] * weights[c];
     for (int i = 0; i < n; i++) {
@@ -52,13 +52,13 @@ static void count_contrast(const double *values, int n, const double *weights, d
     }
     struct stats_interval interval = stats_paired_contrast(differences, n, squares);
     int nonzero;
-    bool found = stats_sign_flip(differences, n, seed, "study", &nonzero) < 0.05;
+    bool found = test && stats_sign_flip(differences, n, seed, "study", &nonzero) < 0.05;
     counts[0] += holds(interval, truth);
     counts[1] += found;
     counts[2] += found && beyond_zero(interval);
 }
 
-void study_run(const struct study_design *d, int runs, uint64_t seed, bool places,
+void study_run(const struct study_design *d, int runs, uint64_t seed, enum study_depth depth,
                struct study_counts *out) {
     static const double pair[STUDY_CELLS] = {1, -1, 0}, gap[STUDY_CELLS] = {0.5, -1, 0.5};
     size_t n = (size_t)d->repeats;
@@ -75,10 +75,10 @@ void study_run(const struct study_design *d, int runs, uint64_t seed, bool place
         study_draw(d, &r, values);
         count_cell(d, values, clusters, out);
         count_contrast(values, d->repeats, pair, d->rates[0] - d->rates[1], differences, draws,
-                       of_pair);
+                       depth >= STUDY_TESTS, of_pair);
         count_contrast(values, d->repeats, gap, (d->rates[0] + d->rates[2]) / 2 - d->rates[1],
-                       differences, draws, of_gap);
-        if (places)
+                       differences, draws, depth >= STUDY_TESTS, of_gap);
+        if (depth >= STUDY_PLACES)
             out->places_found +=
                 stats_places(values, d->repeats, STUDY_CELLS, draws, "study") < 0.05;
     }

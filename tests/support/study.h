@@ -31,8 +31,9 @@ struct study_counts {
 // As a simulated subject draws them (engine/provider_simulated.h): the shared draw of the repeat,
 // or of the cell, or the trial's own. values[repeat * STUDY_CELLS + cell]: mean over the samples.
 void study_draw(const struct study_design *d, struct rng *r, double *values);
-// `places`: the test of all places too, which takes longest.
-void study_run(const struct study_design *d, int runs, uint64_t seed, bool places,
+// The more is counted, the longer it takes; with intervals alone nothing is `found`.
+enum study_depth { STUDY_INTERVALS, STUDY_TESTS, STUDY_PLACES };
+void study_run(const struct study_design *d, int runs, uint64_t seed, enum study_depth depth,
                struct study_counts *out);
 
 // Exact coverage of Wilson's interval for n trials at a rate.
