@@ -11,6 +11,7 @@
 
 struct comparing {
     const char *words[2]; // BASELINE RUN
+    const char *output;   // folder, or NULL
     struct cli_list allow;
     int64_t detect_points;
     bool common, json;
@@ -196,6 +197,30 @@ static void print_json(const struct comparison *c) {
     json_decref(o);
 }
 
+// ---- files ----
+
+static int write_file(const char *folder, const char *name, struct buf *text, struct arena *a,
+                      struct err *e) {
+    int result = file_write_atomic(path_join(a, folder, name), buf_str(text), e);
+    buf_free(text);
+    return result;
+}
+
+static int write_files(const struct comparing *c, struct arena *a, struct err *e) {
+    struct buf html = {0}, markdown = {0}, junit = {0};
+    if (c->output == NULL) return 0;
+    TRY(file_make_directory(c->output, e));
+    if (compare_html(&c->result, &html, e) != 0) {
+        buf_free(&html);
+        return -1;
+    }
+    TRY(write_file(c->output, "compare.html", &html, a, e));
+    compare_markdown(&c->result, &markdown);
+    TRY(write_file(c->output, "compare.md", &markdown, a, e));
+    compare_junit(&c->result, &junit);
+    return write_file(c->output, "compare-junit.xml", &junit, a, e);
+}
+
 // ---- the verb ----
 
 struct side {
@@ -239,6 +264,7 @@ static int compare(struct comparing *c, struct side *before, struct side *now,
                                       .seed = (*x)->seed};
     compare_runs(&before->baseline, &now->baseline, &options, a, &c->result);
     TRY(compare_gates(&c->result, now->record, *x, &options, a, e));
+    TRY(write_files(c, a, e));
     if (c->json)
         print_json(&c->result);
     else
@@ -262,6 +288,11 @@ int cli_compare(int argc, char **argv) {
          .value = "POINTS",
          .number = &c.detect_points,
          .help = "\"underpowered\" when a change of so many points could be missed; 20"},
+        {.name = "--output",
+         .short_name = "-o",
+         .value = "FOLDER",
+         .text = &c.output,
+         .help = "writes compare.html, compare.md and compare-junit.xml there"},
         {.name = "--json", .flag = &c.json, .help = "one JSON object instead of text"},
     };
     int count;

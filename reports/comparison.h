@@ -91,7 +91,8 @@ const struct record_outcome *comparison_outcome(const struct baseline *b,
 // Renderers: append to `out`. `terminal` is short; the others hold prompts and replies side by side
 // as far as the two sides have them.
 void compare_terminal(const struct comparison *c, struct buf *out);
-int compare_markdown(const struct comparison *c, struct buf *out, struct err *e);
+void compare_markdown(const struct comparison *c, struct buf *out);
+void compare_junit(const struct comparison *c, struct buf *out);
 int compare_html(const struct comparison *c, struct buf *out, struct err *e);
 
 #endif

@@ -88,9 +88,9 @@ static void add_surroundings(struct str text, const struct record_trial *t, stru
     if (shown < text.n) buf_add_c(out, " [...]");
 }
 
-static int add_prompt(const struct view *view, const struct record_trial *t, struct buf *out,
-                      struct err *e) {
-    if (!view->has_prompts) {
+int html_prompt(const struct record *r, const struct record_trial *t, bool whole, struct buf *out,
+                struct err *e) {
+    if (!record_has_prompts(r)) {
         buf_printf(out,
                    "<p class=\"soft\">%u prompt tokens; the prompts are not kept in this copy of "
                    "the record (SHA-256 <code>%s</code>).</p>\n",
@@ -101,11 +101,11 @@ static int add_prompt(const struct view *view, const struct record_trial *t, str
     struct record_part *parts;
     size_t count;
     struct str text;
-    int result = record_get_prompt(view->record, t->prompt_sha256, a, &parts, &count, &text, e);
+    int result = record_get_prompt(r, t->prompt_sha256, a, &parts, &count, &text, e);
     if (result == 0) {
         buf_printf(out, "<details><summary>Prompt, %u tokens</summary><div><pre>",
                    t->prompt_tokens);
-        if (view->whole_prompts)
+        if (whole)
             add_marked(text, 0, text.n, t, out);
         else
             add_surroundings(text, t, out);
@@ -115,7 +115,7 @@ static int add_prompt(const struct view *view, const struct record_trial *t, str
     return result;
 }
 
-static void add_reply(const struct record_outcome *o, struct buf *out) {
+void html_reply(const struct record_outcome *o, struct buf *out) {
     if (o == NULL) return;
     if (o->status != STATUS_OK) {
         buf_add_c(out, "<p class=\"error\">");
@@ -146,8 +146,8 @@ static int add_trial(const struct view *view, int64_t number, struct buf *out, s
     buf_add_c(out, "</code> ");
     add_verdict_chips(o, out);
     buf_add_c(out, "</summary><div>\n");
-    add_reply(o, out);
-    TRY(add_prompt(view, t, out, e));
+    html_reply(o, out);
+    TRY(html_prompt(view->record, t, view->whole_prompts, out, e));
     buf_add_c(out, "</div></details>\n");
     return 0;
 }

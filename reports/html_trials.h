@@ -12,4 +12,9 @@
 
 int html_trials(const struct record *r, const struct summary *s, struct buf *out, struct err *e);
 
+// The parts of it, for other pages. The prompt is folded, whole or around its constraints.
+int html_prompt(const struct record *r, const struct record_trial *t, bool whole, struct buf *out,
+                struct err *e);
+void html_reply(const struct record_outcome *o, struct buf *out); // NULL: nothing
+
 #endif

@@ -1,34 +1,10 @@
 // junit.xml: one test case per gate or, without gates, per cell and constraint. A case that cannot
 // be decided is skipped, a failed gate is a failure; cells without gates only report their numbers.
 #include "reports/escape.h"
+#include "reports/junit.h"
 #include "reports/layout.h"
 
 #include <string.h>
-
-static void add_attribute(struct buf *out, const char *name, struct str value) {
-    buf_printf(out, " %s=\"", name);
-    escape_xml(out, value);
-    buf_add_char(out, '"');
-}
-
-static void add_gate(const struct summary *s, const struct summary_gate *g, struct buf *out) {
-    buf_add_c(out, "  <testcase");
-    add_attribute(out, "classname", str_from(s->experiment));
-    add_attribute(out, "name", str_from(g->id));
-    buf_add_c(out, " time=\"0\">\n");
-    if (g->result != GATE_PASSED) {
-        buf_add_c(out, g->result == GATE_FAILED ? "    <failure" : "    <skipped");
-        add_attribute(out, "message", str_from(g->why));
-        buf_add_c(out, "/>\n");
-    }
-    buf_add_c(out, "    <system-out>");
-    escape_xml(out, str_from(g->text));
-    buf_add_c(out, ": ");
-    escape_xml(out, str_from(g->measured));
-    if (g->detail[0] != '\0') buf_add_char(out, '\n');
-    escape_xml(out, str_from(g->detail));
-    buf_add_c(out, "</system-out>\n  </testcase>\n");
-}
 
 static void add_cell(const struct summary *s, const struct summary_table *t,
                      const struct summary_cell *c, struct buf *out) {
@@ -39,8 +15,8 @@ static void add_cell(const struct summary *s, const struct summary_table *t,
     buf_printf(&name, "%s at %s@%s, %d tokens", t->constraint, s->places[c->column].placement,
                s->places[c->column].place, s->lengths[c->length]);
     buf_add_c(out, "  <testcase");
-    add_attribute(out, "classname", buf_str(&class_name));
-    add_attribute(out, "name", buf_str(&name));
+    junit_attribute(out, "classname", buf_str(&class_name));
+    junit_attribute(out, "name", buf_str(&name));
     buf_printf(out, " time=\"0\">\n    <system-out>met %d/%d, %s%s</system-out>\n  </testcase>\n",
                c->rate.met, c->rate.n, interval, c->rate.underpowered ? ", underpowered" : "");
     buf_free(&name);
@@ -58,10 +34,10 @@ int report_junit(const struct record *r, const struct summary *s, struct buf *ou
     if (s->gate_count == 0)
         for (int t = 0; t < s->table_count; t++) tests += s->tables[t].cell_count;
     buf_add_c(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite");
-    add_attribute(out, "name", str_from(s->experiment));
+    junit_attribute(out, "name", str_from(s->experiment));
     buf_printf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\">\n", tests, failures,
                skipped);
-    for (int i = 0; i < s->gate_count; i++) add_gate(s, &s->gates[i], out);
+    for (int i = 0; i < s->gate_count; i++) junit_gate(s->experiment, &s->gates[i], out);
     if (s->gate_count == 0)
         for (int t = 0; t < s->table_count; t++)
             for (int i = 0; i < s->tables[t].cell_count; i++)

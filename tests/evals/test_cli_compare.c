@@ -43,6 +43,15 @@ static void assert_holds(struct str text, const char *what) {
     if (str_find(text, str_from(what), 0) == STR_NONE) fail_msg("no '%s' in:\n%s", what, text.p);
 }
 
+// A file below the folder, read whole.
+static struct str content(const char *name) {
+    struct str text;
+    struct err e = {0};
+    const char *path = path_join(test_arena, fast_folder(), name);
+    ASSERT_OK(file_read(path, 1 << 24, test_arena, &text, &e), e);
+    return text;
+}
+
 // The same experiment with other rules: another "model" behind the same name.
 static void runs(const char *folder, const char *rules) {
     sample_experiment(test_arena, fast_folder(), "x", 12, "\"in_flight\": 4", rules);
@@ -134,15 +143,6 @@ static void another_prompt(void **state) {
     assert_holds(out, "(108 prompts differ)");
 }
 
-// A file below the folder, read whole.
-static struct str content(const char *name) {
-    struct str text;
-    struct err e = {0};
-    const char *path = path_join(test_arena, fast_folder(), name);
-    ASSERT_OK(file_read(path, 1 << 24, test_arena, &text, &e), e);
-    return text;
-}
-
 static void add_gates(const char *rules, const char *gates) {
     sample_experiment(test_arena, fast_folder(), "x", 12, "\"in_flight\": 4", rules);
     struct str text = content("x.yaml");
@@ -201,6 +201,38 @@ static void a_baseline_that_is_none(void **state) {
     assert_false(file_exists(path_join(test_arena, fast_folder(), "fourth")));
 }
 
+static int count_of(struct str text, const char *what) {
+    return (int)str_count(text, str_from(what));
+}
+
+// The files of -o: replies of both sides, escaped; the same bytes each time.
+static void files_for_people_and_ci(void **state) {
+    (void)state;
+    expect(100, "compare good worse --allow model -o cmp");
+    struct str html = content("cmp/compare.html"), md = content("cmp/compare.md");
+    struct str junit = content("cmp/compare-junit.xml");
+    assert_int_equal(count_of(html, "<details class=\"flip\""), 24);
+    assert_holds(html, "The order number is "); // the baseline's replies, and the marked prompts
+    assert_holds(html, ". &lt;b&gt;");
+    assert_int_equal(count_of(html, ". <b>\n"), 0);
+    assert_int_equal(count_of(html, "<script"), 0);
+    assert_int_equal(count_of(html, "Prompt, "), 24); // one prompt is shown once
+    assert_int_equal(count_of(html, "<details"), count_of(html, "</details>"));
+    assert_int_equal(count_of(html, "<div"), count_of(html, "</div>"));
+    assert_holds(md, "### Lost: 24");
+    assert_holds(md, "| all | all lengths | 72/72 | 48/72 | -33.3 (");
+    assert_holds(junit, "tests=\"9\" failures=\"6\" errors=\"0\" skipped=\"0\"");
+    assert_holds(junit, "name=\"m, order, all lengths\"");
+    assert_int_equal(count_of(junit, "lost m/placed/"), 6 * 24);
+    expect(100, "compare good worse --allow model -o again");
+    assert_true(str_equal(content("again/compare.html"), html));
+    expect(100, "compare base.jsonl worse --allow model -o hashes");
+    assert_holds(content("hashes/compare.html"), "A baseline file keeps hashes: reply <code>");
+    expect(3, "compare good worse -o refused");
+    assert_holds(content("refused/compare-junit.xml"), "skipped=\"1\"");
+    assert_holds(content("refused/compare.md"), "not allowed");
+}
+
 static void wrong_words(void **state) {
     (void)state;
     expect(3, "compare nothing.jsonl worse");
@@ -221,6 +253,7 @@ int main(void) {
         cmocka_unit_test(a_worse_run),
         cmocka_unit_test(another_plan),
         cmocka_unit_test(another_prompt),
+        cmocka_unit_test(files_for_people_and_ci),
         cmocka_unit_test(wrong_words),
         cmocka_unit_test(gates_with_a_baseline),
         cmocka_unit_test(a_baseline_that_is_none),
