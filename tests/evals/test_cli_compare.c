@@ -233,6 +233,35 @@ static void files_for_people_and_ci(void **state) {
     assert_holds(content("refused/compare.md"), "not allowed");
 }
 
+static void check_script(int code, const char *folder) {
+    const char *command = arena_printf(
+        test_arena,
+        "cd %s && PATH=%s:$PATH LACUNA_ALLOW=model %s/configs/ci/check.sh z.yaml z.jsonl %s "
+        "> out 2> said",
+        fast_folder(), LACUNA_BINARY_DIR, LACUNA_SOURCE_DIR, folder);
+    int status = system(command);
+    out = content("out");
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) != code)
+        fail_msg("%d, not %d:\n%s%s", WEXITSTATUS(status), code, out.p, content("said").p);
+}
+
+// The script that the project ships: without a baseline, with one, and when it became worse.
+static void the_ci_recipe(void **state) {
+    (void)state;
+    sample_experiment(test_arena, fast_folder(), "z", 12, "\"in_flight\": 4", ANSWER);
+    check_script(3, "ci1");
+    assert_holds(out, "there is no z.jsonl yet");
+    struct str baseline = content("ci1/baseline.jsonl");
+    test_write(path_join(test_arena, fast_folder(), "z.jsonl"), baseline);
+    check_script(0, "ci2");
+    assert_holds(out, "all 108 replies are identical");
+    sample_experiment(test_arena, fast_folder(), "z", 12, "\"in_flight\": 4", LOST);
+    check_script(100, "ci3");
+    assert_holds(content("ci3/compare-junit.xml"), "failures=\"6\"");
+    assert_holds(content("ci3/run/report.md"), "sample");
+}
+
 static void wrong_words(void **state) {
     (void)state;
     expect(3, "compare nothing.jsonl worse");
@@ -254,6 +283,7 @@ int main(void) {
         cmocka_unit_test(another_plan),
         cmocka_unit_test(another_prompt),
         cmocka_unit_test(files_for_people_and_ci),
+        cmocka_unit_test(the_ci_recipe),
         cmocka_unit_test(wrong_words),
         cmocka_unit_test(gates_with_a_baseline),
         cmocka_unit_test(a_baseline_that_is_none),
