@@ -90,6 +90,19 @@ static void reports_and_gates_keep_their_word(void **state) {
     assert_true(fabs(percent(c.passed, RUNS) - 100 * c.forecast) < slack(c.forecast, RUNS));
 }
 
+static void gates_on_differences_keep_their_word(void **state) {
+    (void)state;
+    enum { RUNS = 150 };
+    static const struct study_gate gates[] = {{"lift", 0.8, 0.8, 0.1, 0, 20, 0.3},
+                                              {"middle_gap", 0.9, 0.6, 0, 0, 20, 0.3},
+                                              {"regression", 0.7, 0.7, 0, 0.9, 20, 0.3}};
+    for (int i = 0; i < 3; i++) {
+        struct study_verdicts v;
+        study_gates(&gates[i], RUNS, 450 + (uint64_t)i, &v);
+        assert_true(percent(v.passed + v.failed, RUNS) < 5 + slack(0.05, RUNS));
+    }
+}
+
 static void comparisons_keep_their_word(void **state) {
     (void)state;
     enum { RUNS = 150 };
@@ -108,6 +121,7 @@ int main(void) {
         cmocka_unit_test(equal_places_raise_no_alarm),
         cmocka_unit_test(power_is_as_forecast),
         cmocka_unit_test(reports_and_gates_keep_their_word),
+        cmocka_unit_test(gates_on_differences_keep_their_word),
         cmocka_unit_test(comparisons_keep_their_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,14 +58,45 @@ static void count_contrast(const double *values, int n, const double *weights, d
     counts[2] += found && beyond_zero(interval);
 }
 
+// Start, middle and end at depths 0, 50 and 100.
+static bool area_holds(const struct study_design *d, const double *values, double *areas) {
+    static const int32_t depths[STUDY_CELLS] = {0, 50, 100};
+    double weights[STUDY_CELLS], truth = 0;
+    stats_area_weights(depths, STUDY_CELLS, weights);
+    for (int c = 0; c < STUDY_CELLS; c++) truth += weights[c] * d->rates[c];
+    for (int i = 0; i < d->repeats; i++) {
+        areas[i] = 0;
+        for (int c = 0; c < STUDY_CELLS; c++) areas[i] += weights[c] * values[i * STUDY_CELLS + c];
+    }
+    return holds(stats_shares(areas, d->repeats, STUDY_CELLS * d->samples), truth);
+}
+
+// Another run's first cell, with other repeats.
+static void count_two(const struct study_design *d, const double *values, const double *other,
+                      bool test, uint64_t seed, struct study_counts *out) {
+    double *x = calloc(2 * (size_t)d->repeats, sizeof *x), *y = x + d->repeats;
+    if (x == NULL) mem_exhausted("a study", 2 * (size_t)d->repeats * sizeof *x);
+    for (int i = 0; i < d->repeats; i++) {
+        x[i] = values[i * STUDY_CELLS];
+        y[i] = other[i * STUDY_CELLS];
+    }
+    struct stats_interval interval =
+        stats_two_difference(stats_mean(x, d->repeats), stats_shares(x, d->repeats, d->samples),
+                             stats_mean(y, d->repeats), stats_shares(y, d->repeats, d->samples));
+    out->two_held += holds(interval, 0);
+    if (test) out->two_found += stats_two(x, d->repeats, y, d->repeats, seed, "study") < 0.05;
+    free(x);
+}
+
 void study_run(const struct study_design *d, int runs, uint64_t seed, enum study_depth depth,
                struct study_counts *out) {
     static const double pair[STUDY_CELLS] = {1, -1, 0}, gap[STUDY_CELLS] = {0.5, -1, 0.5};
     size_t n = (size_t)d->repeats;
     double *values = calloc(n * STUDY_CELLS, sizeof *values);
+    double *other = calloc(n * STUDY_CELLS, sizeof *other);
     double *differences = calloc(n, sizeof *differences);
     struct stats_cluster *clusters = calloc(n, sizeof *clusters);
-    if (values == NULL || differences == NULL || clusters == NULL)
+    if (values == NULL || other == NULL || differences == NULL || clusters == NULL)
         mem_exhausted("a study", n * STUDY_CELLS * sizeof *values);
     struct rng r = rng_open(seed, "study", "verdicts");
     int of_pair[3] = {0}, of_gap[3] = {0};
@@ -73,7 +104,10 @@ void study_run(const struct study_design *d, int runs, uint64_t seed, enum study
     for (int i = 0; i < runs; i++) {
         uint64_t draws = rng_u64(&r);
         study_draw(d, &r, values);
+        study_draw(d, &r, other);
         count_cell(d, values, clusters, out);
+        count_two(d, values, other, depth >= STUDY_TESTS, draws, out);
+        out->area_held += area_holds(d, values, differences);
         count_contrast(values, d->repeats, pair, d->rates[0] - d->rates[1], differences, draws,
                        depth >= STUDY_TESTS, of_pair);
         count_contrast(values, d->repeats, gap, (d->rates[0] + d->rates[2]) / 2 - d->rates[1],
@@ -89,6 +123,7 @@ void study_run(const struct study_design *d, int runs, uint64_t seed, enum study
     out->gap_found = of_gap[1];
     out->gap_claimed = of_gap[2];
     free(values);
+    free(other);
     free(differences);
     free(clusters);
 }

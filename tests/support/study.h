@@ -23,9 +23,11 @@ struct study_counts {
     int cell_held; // the clustered interval of the first cell holds its rate
     int pair_held; // that of start - middle holds the true difference
     int gap_held;  // that of the middle gap
+    int area_held; // that of the area over depth
+    int two_held;  // that of the first cell's difference to the same cell of another, unpaired run
     // p < 5 %, and p < 5 % with an interval beyond 0, which is when a report claims a difference
     int pair_found, pair_claimed, gap_found, gap_claimed;
-    int places_found;
+    int places_found, two_found;
 };
 
 // As a simulated subject draws them (engine/provider_simulated.h): the shared draw of the repeat,
@@ -50,6 +52,20 @@ struct study_reports {
 };
 void study_reports(double rate, double gate, int repeats, double agreement, int runs, uint64_t seed,
                    struct study_reports *out);
+
+// Gates on differences, at rates where the truth is the gate's own bound.
+struct study_gate {
+    const char *metric; // "lift" (at least), "middle_gap", "regression" (at most)
+    double ends, middle, absent;
+    double before; // regression: of every placed trial of the baseline
+    int repeats;
+    double agreement;
+};
+struct study_verdicts {
+    int runs, passed, failed;
+};
+double study_gate_truth(const struct study_gate *g);
+void study_gates(const struct study_gate *g, int runs, uint64_t seed, struct study_verdicts *out);
 
 // Comparisons of two simulated runs (evals/compare.h).
 struct study_comparisons {

@@ -4,16 +4,21 @@
 #include "evals/compare.h"
 #include "evals/gates.h"
 #include "evals/summarize.h"
+#include "evals/tally.h"
 #include "tests/support/compared_run.h"
 #include "tests/support/support.h"
 
 #include <string.h>
 
-static double study_rate; // of every placed trial
+static struct { double ends, middle, absent; } study_rates;
 
-static double flat(const struct record_trial *t) {
-    (void)t;
-    return study_rate;
+static double planted(const struct record_trial *t) {
+    if (strcmp(t->arm, "absent") == 0) return study_rates.absent;
+    return strcmp(t->depth, "50.000") == 0 ? study_rates.middle : study_rates.ends;
+}
+
+static void plant(double rate) {
+    study_rates.ends = study_rates.middle = rate;
 }
 
 static struct experiment_gate gate_at_least(double bound) {
@@ -32,7 +37,7 @@ static struct experiment_gate gate_at_least(double bound) {
 }
 
 static void open_run(struct simulated_run *s, int repeats, double agreement, uint64_t luck) {
-    simulated_open(s, flat);
+    simulated_open(s, planted);
     s->agreement = agreement;
     s->luck = luck;
     s->x.repeats = repeats;
@@ -52,7 +57,7 @@ void study_reports(double rate, double gate, int repeats, double agreement, int 
     struct experiment_gate g = gate_at_least(gate);
     struct rng r = rng_open(seed, "study", "reports");
     *out = (struct study_reports){.runs = runs};
-    study_rate = rate;
+    plant(rate);
     for (int i = 0; i < runs; i++) {
         struct simulated_run s;
         struct summary summary;
@@ -83,6 +88,65 @@ void study_reports(double rate, double gate, int repeats, double agreement, int 
     }
 }
 
+double study_gate_truth(const struct study_gate *g) {
+    double placed = (2 * g->ends + g->middle) / 3;
+    if (strcmp(g->metric, "lift") == 0) return placed - g->absent;
+    if (strcmp(g->metric, "middle_gap") == 0) return g->ends - g->middle;
+    return g->before - placed;
+}
+
+static enum summary_gate_result gate_result(struct simulated_run *s,
+                                            const struct gates_against *against) {
+    struct tally t;
+    struct summary_gate *gates;
+    int count;
+    struct err e = {0};
+    ASSERT_OK(tally_make(&s->x, s->r.trials, s->r.trial_count, s->r.outcomes, s->arena, &t, &e), e);
+    ASSERT_OK(gates_judge(&t, &s->r, true, against, s->arena, &gates, &count, &e), e);
+    assert_int_equal(count, 1);
+    return gates[0].result;
+}
+
+void study_gates(const struct study_gate *g, int runs, uint64_t seed, struct study_verdicts *out) {
+    static const char *const allowed[] = {"model"};
+    struct compare_options options = {.allow = allowed, .allow_count = 1};
+    struct experiment_gate gate = gate_at_least(0);
+    bool lift = strcmp(g->metric, "lift") == 0;
+    gate.metric = g->metric;
+    gate.where.has_place = false;
+    gate.pool_depth = strcmp(g->metric, "middle_gap") != 0;
+    gate.pool_placement = true;
+    gate.has_at_least = lift;
+    gate.has_at_most = !lift;
+    gate.at_least = gate.at_most = study_gate_truth(g);
+    struct rng r = rng_open(seed, "study", "gates");
+    *out = (struct study_verdicts){.runs = runs};
+    for (int i = 0; i < runs; i++) {
+        struct simulated_run before, now;
+        struct baseline b;
+        uint64_t luck = rng_u64(&r);
+        open_run(&before, g->repeats, g->agreement, luck);
+        open_run(&now, g->repeats, g->agreement, luck);
+        now.x.arms[ARM_ABSENT] = lift;
+        now.x.gates = &gate;
+        now.x.gate_count = 1;
+        plant(g->before);
+        compared_run(&before, rng_u64(&r), "old weights");
+        study_rates.ends = g->ends;
+        study_rates.middle = g->middle;
+        study_rates.absent = g->absent;
+        compared_run(&now, rng_u64(&r), "new weights");
+        compared_side(&before, &b);
+        struct gates_against against = {&b, &options};
+        enum summary_gate_result result = gate_result(&now, &against);
+        out->passed += result == GATE_PASSED;
+        out->failed += result == GATE_FAILED;
+        baseline_close(&b);
+        simulated_close(&before);
+        simulated_close(&now);
+    }
+}
+
 void study_comparisons(double before, double now, int repeats, double agreement, int runs,
                        uint64_t seed, struct study_comparisons *out) {
     struct rng r = rng_open(seed, "study", "comparisons");
@@ -98,9 +162,9 @@ void study_comparisons(double before, double now, int repeats, double agreement,
         uint64_t luck = rng_u64(&r);
         open_run(&old, repeats, agreement, luck);
         open_run(&new, repeats, agreement, luck);
-        study_rate = before;
+        plant(before);
         compared_run(&old, rng_u64(&r), "old weights");
-        study_rate = now;
+        plant(now);
         compared_run(&new, rng_u64(&r), "new weights");
         compared_side(&old, &a);
         compared_side(&new, &b);
