@@ -88,14 +88,14 @@ struct experiment_message {
     const char *path, *origin;
 };
 
-enum filler_kind { FILLER_PROSE, FILLER_NOISE, FILLER_FILES, FILLER_PAIRS };
+enum filler_kind { FILLER_PROSE, FILLER_NOISE, FILLER_FILES, FILLER_PAIRS, FILLER_CHAT };
 enum filler_unit { FILLER_SENTENCE, FILLER_PARAGRAPH, FILLER_DOCUMENT };
 struct experiment_filler {
     enum filler_kind kind;
     const char *language;  // of the closing unit's words: "en", ...
     struct str *sentences; // noise: the fixed sentences, or none for the built-in ones
     int sentence_count;
-    const char **paths; // files: resolved; in this order unless `shuffle`
+    const char **paths; // files, chat: resolved; in this order unless `shuffle`
     int path_count;
     enum filler_unit unit;
     bool shuffle;

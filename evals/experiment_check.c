@@ -1,5 +1,6 @@
 // How the fields of an experiment must fit together.
 #include "evals/experiment_internal.h"
+#include "prompts/prompt.h"
 
 #include <string.h>
 
@@ -146,7 +147,8 @@ static void check_references(struct references *r, struct str text, bool pattern
 
 // Chat templates print any role, so a misspelt one would reach the model unnoticed.
 static void check_role(struct load *l, struct str role, const char *path) {
-    static const char *const known[] = {"system", "user", "assistant", "developer", "tool"};
+    static const char *const known[] = {"system",    "user", "assistant",
+                                        "developer", "tool", PROMPT_CHAT_ROLE};
     size_t count = sizeof known / sizeof *known;
     for (size_t i = 0; i < count; i++)
         if (role.p == NULL || str_equal_c(role, known[i])) return;
@@ -176,6 +178,32 @@ static void check_messages(struct load *l) {
               r.fillers);
 }
 
+// Filler of kind chat has a message of its own, whose place its exchanges take.
+static void check_chat(struct load *l) {
+    const struct experiment *x = l->x;
+    const bool chat = x->filler.kind == FILLER_CHAT;
+    bool any = false;
+    for (int i = 0; i < x->message_count; i++) {
+        const struct experiment_message *m = &x->messages[i];
+        if (!str_equal_c(m->role, PROMPT_CHAT_ROLE)) continue;
+        any = true;
+        if (!chat)
+            WRONG(AT("%s.role", m->path), "role chat is the place of a filler of kind chat");
+        else if (!str_equal_c(m->text, PROMPT_SLOT))
+            WRONG(AT("%s.text", m->path), "a message with role: chat holds {{filler}} and nothing "
+                                          "else");
+        else if (i + 1 == x->message_count || !str_equal_c(x->messages[i + 1].role, "user"))
+            WRONG(AT("%s.role", m->path),
+                  "a user message must follow: exchanges end with the assistant's turn");
+        else if (i > 0 && str_equal_c(x->messages[i - 1].role, "user"))
+            WRONG(AT("%s.role", m->path),
+                  "no user message may stand before it: exchanges begin with the user's turn");
+    }
+    if (chat && !any && x->message_count > 0)
+        WRONG("prompt.messages", "kind chat needs a message {role: chat, text: \"{{filler}}\"}, "
+                                 "where the exchanges go");
+}
+
 static int see_wrapper_name(void *context, struct str name, struct err *e) {
     (void)context;
     if (str_equal_c(name, "text") || str_equal_c(name, "n")) return 0;
@@ -185,10 +213,11 @@ static int see_wrapper_name(void *context, struct str name, struct err *e) {
 
 static void check_filler(struct load *l) {
     const struct experiment_filler *f = &l->x->filler;
-    if (f->kind == FILLER_FILES && f->path_count == 0)
-        WRONG("prompt.filler.paths", "is missing: kind files needs at least one path");
-    if (f->kind != FILLER_FILES && f->path_count > 0)
-        WRONG("prompt.filler.paths", "only kind files takes paths");
+    const bool paths = f->kind == FILLER_FILES || f->kind == FILLER_CHAT;
+    if (paths && f->path_count == 0)
+        WRONG("prompt.filler.paths", "is missing: kinds files and chat need at least one path");
+    if (!paths && f->path_count > 0)
+        WRONG("prompt.filler.paths", "only kinds files and chat take paths");
     if (f->kind != FILLER_NOISE && f->sentence_count > 0)
         WRONG("prompt.filler.sentences", "only kind noise takes sentences");
     if (f->wrapper.n > 0 && f->kind != FILLER_FILES)
@@ -484,6 +513,7 @@ void experiment_check(struct load *l) {
     check_generation(l);
     experiment_check_rules(l);
     check_messages(l);
+    check_chat(l);
     check_filler(l);
     experiment_check_shared(l);
     check_constraints(l);

@@ -3,8 +3,7 @@
 
 #include <stdint.h>
 
-static const char *const filler_words[] = {"prose", "noise", "files", "pairs", NULL};
-static const char *const filler_later[] = {"chat", NULL};
+static const char *const filler_words[] = {"prose", "noise", "files", "pairs", "chat", NULL};
 static const char *const unit_words[] = {"sentence", "paragraph", "document", NULL};
 
 static const char *const role_instead[] = {"file", NULL};
@@ -22,7 +21,7 @@ static const struct field message_fields[] = {
      .flags = FIELD_REQUIRED,
      .instead = role_instead,
      .example = "user",
-     .help = "system, user, assistant or tool"},
+     .help = "system, user, assistant or tool; chat: where filler of kind chat goes"},
     {.key = "text",
      .type = FIELD_TEXT,
      .flags = FIELD_REQUIRED,
@@ -49,10 +48,10 @@ static const struct field filler_fields[] = {
     {.key = "kind",
      .type = FIELD_WORD,
      .words = filler_words,
-     .later = filler_later,
      .fallback = "prose",
      .example = "prose",
-     .help = "prose (generated), noise (fixed sentences), files (your texts), pairs (key-value)"},
+     .help = "prose (generated), noise (fixed sentences), files (your texts), pairs (key-value), "
+             "chat (your conversations)"},
     {.key = "language",
      .type = FIELD_NAME,
      .fallback = "en",
@@ -66,7 +65,7 @@ static const struct field filler_fields[] = {
      .type = FIELD_PATH,
      .shape = SHAPE_LIST,
      .fallback = "",
-     .help = "files: your texts, in this order"},
+     .help = "files, chat: your texts or JSON lines, in this order"},
     {.key = "unit",
      .type = FIELD_WORD,
      .words = unit_words,
@@ -75,7 +74,7 @@ static const struct field filler_fields[] = {
     {.key = "shuffle",
      .type = FIELD_BOOLEAN,
      .fallback = "false",
-     .help = "files: draw the order of the units for every repeat"},
+     .help = "files, chat: draw the order of the units for every repeat"},
     {.key = "wrapper",
      .type = FIELD_TEXT,
      .fallback = "",

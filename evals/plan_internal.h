@@ -6,6 +6,7 @@
 #include "evals/plan.h"
 #include "evals/plan_ids.h"
 #include "prompts/prompt.h"
+#include "prompts/turns.h"
 
 // Where a rule that the user's own prompt holds stands in a drawn message: bytes [from, to).
 struct rule_place {
@@ -108,6 +109,8 @@ struct planner {
     struct arena *repeat; // of the repeat at hand
     struct case_table cases;
     struct filler_texts *texts; // of kind files
+    struct exchange *exchanges; // of kind chat
+    size_t exchange_count;
     const struct closing_words *closing;
     struct check_set *checks;
     struct prompt_builder **builders; // [model]

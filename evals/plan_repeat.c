@@ -1,5 +1,6 @@
 // The prompts of one repeat, for all models, lengths and placements, as drafts of trials.
 #include "evals/plan_internal.h"
+#include "prompts/conversation.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -30,6 +31,9 @@ int planner_open(const struct experiment *x, struct provider *const *providers, 
                               : f->unit == FILLER_PARAGRAPH ? FILLER_SPLIT_PARAGRAPH
                                                             : FILLER_SPLIT_DOCUMENT,
                               f->wrapper, a, &out->texts, e));
+    if (f->kind == FILLER_CHAT)
+        TRY(exchanges_load(f->paths, (size_t)f->path_count, a, &out->exchanges,
+                           &out->exchange_count, e));
     return 0;
 }
 
@@ -57,7 +61,8 @@ struct work {
     struct planner *p;
     struct repeat_draw d;
     struct filler *filler;
-    struct units **units; // [model]
+    struct units **units;     // [model]
+    struct chat_units **chat; // [model], of kind chat instead
     struct stored_filler *stored;
     size_t filler_bytes; // the most that a prompt uses
     struct str *closings;
@@ -77,6 +82,8 @@ static struct filler *filler_open(struct planner *p, const struct repeat_draw *d
     case FILLER_NOISE:
         return filler_noise_open(f->sentences, (size_t)f->sentence_count, spaced, rng, p->repeat);
     case FILLER_FILES: return filler_files_open(p->texts, f->shuffle, spaced, rng, p->repeat);
+    case FILLER_CHAT:
+        return filler_chat_open(p->exchanges, p->exchange_count, f->shuffle, rng, p->repeat);
     case FILLER_PAIRS: return filler_pairs_open(rng, p->repeat);
     }
     assert(false);
@@ -115,6 +122,8 @@ static const char *spot_text(const struct prompt_insert *insert, struct arena *a
     case PROMPT_FIRST_USER: return "first_user";
     case PROMPT_LAST_USER: return "last_user";
     case PROMPT_IN_PLACE: return "in_place";
+    case PROMPT_TURN_BEGIN:
+    case PROMPT_TURN_END:
     case PROMPT_AT_DEPTH: break;
     }
     char text[PLACE_TEXT_SIZE];
@@ -258,18 +267,28 @@ static void closing_keep(struct work *w, struct str closing) {
     w->closings[w->closing_count++] = closing;
 }
 
+// The repeat's filler as a model counts it.
+static void units_count(struct work *w, int model) {
+    struct planner *p = w->p;
+    if (w->units[model] != NULL || w->chat[model] != NULL) return;
+    if (p->x->filler.kind == FILLER_CHAT)
+        w->chat[model] = chat_units_open(p->providers[model], w->filler, p->repeat);
+    else
+        w->units[model] =
+            units_open(prompt_builder_counter(p->builders[model]), w->filler, p->repeat);
+}
+
 static int cell_build(void *context, const struct cell *c, struct err *e) {
     struct work *w = context;
     struct planner *p = w->p;
     const struct experiment *x = p->x;
     if (!cell_in_repeat(x, c, &w->d) || !cell_selected(x, c, &w->d, -1)) return 0;
     if (c->length >= 0) TRY(context_check(w, c, (uint32_t)c->length, e));
-    if (w->units[c->model] == NULL)
-        w->units[c->model] =
-            units_open(prompt_builder_counter(p->builders[c->model]), w->filler, p->repeat);
+    units_count(w, c->model);
     struct prompt_request r = {
         .message_count = (size_t)x->message_count,
         .units = w->units[c->model],
+        .chat = w->chat[c->model],
         .closing = p->closing,
         // Not the repeat's: closing words alone must not make repeats look different.
         .closing_rng = rng_open(x->seed, "experiment", "closing"),
@@ -295,9 +314,14 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
 
 // ---- checks against the filler ----
 
+// The filler is the user's, who may allow it to match.
+static bool own_texts(const struct experiment *x) {
+    return x->filler.kind == FILLER_FILES || x->filler.kind == FILLER_CHAT;
+}
+
 static int filler_fails(const struct work *w, const struct experiment_constraint *c,
                         struct str text, const size_t match[2], const char *by, struct err *e) {
-    bool files = w->p->x->filler.kind == FILLER_FILES;
+    bool files = own_texts(w->p->x);
     FAIL(e, ERR_CONFIG,
          "constraint '%s': its `%s` matches the filler of %s: \"" STR_FMT
          "\"; the model could say it "
@@ -309,7 +333,7 @@ static int filler_fails(const struct work *w, const struct experiment_constraint
 static int filler_check(struct work *w, struct str stored, struct err *e) {
     struct planner *p = w->p;
     const struct experiment *x = p->x;
-    bool may = x->filler.kind == FILLER_FILES && x->filler.may_match;
+    bool may = own_texts(x) && x->filler.may_match;
     for (int i = 0; i < x->constraint_count; i++) {
         const struct experiment_constraint *c = &x->constraints[i];
         const struct check *check;
@@ -355,6 +379,7 @@ int planner_repeat(struct planner *p, int index, struct err *e) {
     w.filler = filler_open(p, &w.d);
     w.stored = arena_alloc(p->a, sizeof *w.stored);
     w.units = arena_array(p->repeat, (size_t)x->model_count + 1, sizeof *w.units);
+    w.chat = arena_array(p->repeat, (size_t)x->model_count + 1, sizeof *w.chat);
     const size_t most = (size_t)x->constraint_count * PLACE_SPOTS_MOST + 1;
     w.inserts = arena_array(p->repeat, most, sizeof *w.inserts);
     w.constraints = arena_array(p->repeat, most, sizeof(int));

@@ -54,6 +54,7 @@ static const char *filler_words(enum filler_kind kind) {
     case FILLER_PROSE: return "generated prose";
     case FILLER_NOISE: return "repeated fixed sentences";
     case FILLER_FILES: return "the given files";
+    case FILLER_CHAT: return "the given conversations";
     case FILLER_PAIRS: return "key-value lines";
     }
     return "";

@@ -15,6 +15,7 @@
 #include "engine/base/err.h"
 #include "engine/base/rng.h"
 #include "engine/base/str.h"
+#include "engine/provider.h"
 
 #include <stdbool.h>
 
@@ -24,6 +25,7 @@ struct filler_item {
     struct str tail; // line breaks that part it from the unit behind it
     // Where lead + text + tail stand in filler_text(): [from, to).
     size_t from, to;
+    const struct exchange *exchange; // of kind chat; else NULL
 };
 
 struct filler;
@@ -53,6 +55,14 @@ size_t filler_texts_units(const struct filler_texts *t);
 // In file order, or with `shuffle` in an order drawn from `rng`. It ends; nothing comes twice.
 struct filler *filler_files_open(const struct filler_texts *texts, bool shuffle, bool spaced,
                                  struct rng rng, struct arena *a);
+
+// Exchanges of conversations (prompts/turns.h), borrowed; in order, or with `shuffle` in one drawn
+// from `rng`. They end; none comes twice.
+struct filler *filler_chat_open(const struct exchange *list, size_t count, bool shuffle,
+                                struct rng rng, struct arena *a);
+// An exchange's turns, their texts as ranges of filler_text(): valid until the next unit.
+struct provider_message *filler_chat_turns(const struct filler *f, const struct filler_item *item,
+                                           struct arena *a);
 
 // Unit i. *out is NULL behind the end of a finite stream. Units stay where they are (arena).
 int filler_get(struct filler *f, size_t i, const struct filler_item **out, struct err *e);

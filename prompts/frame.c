@@ -15,7 +15,8 @@ static size_t message_of(const struct prompt_request *r, const char *role, bool 
     return found;
 }
 
-static int slot_mark(const struct prompt_request *r, struct frame_mark *out, struct err *e) {
+static int slot_mark(const struct prompt_request *r, struct frame *f, struct err *e) {
+    struct frame_mark *out = &f->marks[f->mark_count++];
     size_t slots = 0;
     for (size_t m = 0; m < r->message_count; m++) {
         slots += str_count(r->messages[m].text, STR(PROMPT_SLOT));
@@ -37,7 +38,10 @@ static int insert_mark(const struct prompt_request *r, size_t insert, struct fra
                        struct err *e) {
     const struct prompt_insert *x = &r->inserts[insert];
     *out = (struct frame_mark){.insert = insert, .message = x->message, .at = x->at, .rank = 1};
-    if (x->anchor != PROMPT_IN_PLACE) {
+    if (x->anchor == PROMPT_TURN_BEGIN || x->anchor == PROMPT_TURN_END) {
+        out->at = x->anchor == PROMPT_TURN_BEGIN ? 0 : r->messages[x->message].text.n;
+        out->rank = x->anchor == PROMPT_TURN_BEGIN ? 0 : 3;
+    } else if (x->anchor != PROMPT_IN_PLACE) {
         bool system = x->anchor == PROMPT_IN_SYSTEM, first = x->anchor == PROMPT_FIRST_USER;
         const char *role = system ? "system" : "user";
         out->message = message_of(r, role, x->anchor == PROMPT_LAST_USER);
@@ -104,8 +108,9 @@ static bool same_block(const struct prompt_request *r, const struct frame *f, si
            y->message == x->message && r->inserts[y->insert].anchor == r->inserts[x->insert].anchor;
 }
 
-// What stands in_system goes on behind the message's text; first_user and last_user are a paragraph
-// of their own; in_place needs nothing. Constraints at one anchor follow each other as sentences.
+// What stands in_system goes on behind the message's text; at the beginning or end of a turn it is
+// a paragraph of its own; in_place needs nothing. Constraints at one anchor follow each other as
+// sentences.
 static void marks_join(const struct prompt_request *r, struct frame *f) {
     for (size_t k = 0; k < f->mark_count; k++) {
         struct frame_mark *x = &f->marks[k];
@@ -117,11 +122,11 @@ static void marks_join(const struct prompt_request *r, struct frame *f) {
             r->spaced && before.n > 0 && breaks_at_edge(before, true) == 0 ? STR(" ") : STR("");
         if (anchor == PROMPT_IN_SYSTEM || same_block(r, f, k))
             x->lead = space;
-        else if (anchor == PROMPT_LAST_USER && before.n > 0)
+        else if ((anchor == PROMPT_LAST_USER || anchor == PROMPT_TURN_END) && before.n > 0)
             x->lead = breaks_missing(breaks_at_edge(before, true));
         bool last = k + 1 == f->mark_count || !same_block(r, f, k + 1);
-        if (anchor == PROMPT_FIRST_USER && last && behind.n > 0)
-            x->tail = breaks_missing(breaks_at_edge(behind, false));
+        bool begins = anchor == PROMPT_FIRST_USER || anchor == PROMPT_TURN_BEGIN;
+        if (begins && last && behind.n > 0) x->tail = breaks_missing(breaks_at_edge(behind, false));
     }
 }
 
@@ -144,7 +149,7 @@ static struct str marker_make(const struct prompt_request *r, size_t number, str
 static int marks_make(const struct prompt_request *r, struct arena *a, struct frame *f,
                       struct err *e) {
     f->marks = arena_array(a, r->insert_count + 1, sizeof *f->marks);
-    TRY(slot_mark(r, &f->marks[f->mark_count++], e));
+    if (!r->whole) TRY(slot_mark(r, f, e));
     for (size_t i = 0; i < r->insert_count; i++)
         if (prompt_in_message(r->inserts[i].anchor))
             TRY(insert_mark(r, i, &f->marks[f->mark_count++], e));
@@ -191,13 +196,18 @@ static int fail_template(struct err *e) {
          "not be found again; choose another models[].template");
 }
 
-// Ends the part under construction; marks point at where it will stand.
-static void part_end(struct frame *f, bool behind, bool control, struct buf *text,
-                     struct arena *a) {
+// Ends the part under construction; marks point at where it will stand. A piece that is taken
+// whole is borrowed.
+static void part_end(struct frame *f, bool behind, bool control, struct str text) {
     struct prompt_part *list = behind ? f->behind : f->before;
     size_t *count = behind ? &f->behind_count : &f->before_count;
-    list[(*count)++] = (struct prompt_part){.control = control, .text = str_copy(a, buf_str(text))};
-    buf_clear(text);
+    list[(*count)++] = (struct prompt_part){.control = control, .text = text};
+}
+
+static struct str take(struct buf *b, struct arena *a) {
+    struct str s = str_copy(a, buf_str(b));
+    buf_clear(b);
+    return s;
 }
 
 // Splits the rendered pieces at the slot's marker and puts the constraints in.
@@ -218,7 +228,7 @@ static int frame_split(const struct prompt_request *r, const struct provider_pie
             buf_add_str(part, str_slice(text, at, found));
             at = found + x->marker.n;
             if (x->insert == FRAME_SLOT) {
-                part_end(f, false, false, part, a);
+                part_end(f, false, false, take(part, a));
                 behind = true;
             } else {
                 x->part = behind ? &f->behind[f->behind_count] : &f->before[f->before_count];
@@ -226,8 +236,11 @@ static int frame_split(const struct prompt_request *r, const struct provider_pie
                 buf_add_str(part, r->inserts[x->insert].text);
             }
         }
-        buf_add_str(part, str_slice(text, at, text.n));
-        part_end(f, behind, pieces[i].control, part, a);
+        if (at > 0) {
+            buf_add_str(part, str_slice(text, at, text.n));
+            text = take(part, a);
+        }
+        part_end(f, behind, pieces[i].control, text);
     }
     return next == f->mark_count ? 0 : fail_template(e);
 }

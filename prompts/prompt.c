@@ -1,20 +1,12 @@
 #include "prompts/prompt.h"
 
-#include "prompts/frame.h"
-#include "prompts/layout.h"
+#include "prompts/prompt_impl.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CORRECTIONS_MOST 16
-
-struct prompt_builder {
-    struct provider *p;
-    struct counter *counter;
-    struct arena *scratch; // of one prompt
-    size_t *ends;          // [ids] of it: the byte behind each token
-};
 
 struct prompt_builder *prompt_builder_open(struct provider *p) {
     struct prompt_builder *b = calloc(1, sizeof *b);
@@ -93,10 +85,23 @@ static void element_add(struct part_list *l, struct str stored, const struct ele
     if (to > *filler_bytes) *filler_bytes = to;
 }
 
+// A part of the frame; one that the filler lent (a turn's text) is a range of the stored filler.
+static void frame_add(struct part_list *l, struct str stored, struct prompt_part part,
+                      size_t *filler_bytes) {
+    const uintptr_t begin = (uintptr_t)stored.p, at = (uintptr_t)part.text.p;
+    if (!part.control && stored.n > 0 && at >= begin && at + part.text.n <= begin + stored.n) {
+        part.stored = true;
+        part.from = at - begin;
+        part.to = part.from + part.text.n;
+        if (part.to > *filler_bytes) *filler_bytes = part.to;
+    }
+    parts_add(l, part);
+}
+
 // ---- ids ----
 
-static int parts_tokenize(struct provider *p, const struct prompt_part *parts, size_t count,
-                          struct arena *a, struct provider_ids *out, struct err *e) {
+int prompt_tokenize(struct provider *p, const struct prompt_part *parts, size_t count,
+                    struct arena *a, struct provider_ids *out, struct err *e) {
     struct provider_piece *pieces = arena_array(a, count + 1, sizeof *pieces);
     for (size_t i = 0; i < count; i++)
         pieces[i] = (struct provider_piece){.text = parts[i].text, .control = parts[i].control};
@@ -133,12 +138,12 @@ static int surroundings_measure(struct prompt_builder *b, const struct frame *f,
     }
     // Before the slot text goes on: a letter stands for it (see counter_text).
     struct prompt_part letter = {.text = STR("a")};
-    TRY(parts_tokenize(b->p, &letter, 1, b->scratch, &ids, e));
+    TRY(prompt_tokenize(b->p, &letter, 1, b->scratch, &ids, e));
     out->tokens = -(int64_t)ids.count;
     before[n++] = letter;
-    TRY(parts_tokenize(b->p, before, n, b->scratch, &ids, e));
+    TRY(prompt_tokenize(b->p, before, n, b->scratch, &ids, e));
     out->tokens += (int64_t)ids.count;
-    TRY(parts_tokenize(b->p, behind, f->behind_count, b->scratch, &ids, e));
+    TRY(prompt_tokenize(b->p, behind, f->behind_count, b->scratch, &ids, e));
     out->tokens += (int64_t)ids.count;
     return 0;
 }
@@ -189,8 +194,8 @@ static int control_verify(struct prompt_builder *b, struct prompt *x, struct err
         without[count++].control = false;
     }
     struct provider_ids alone, plain;
-    TRY(parts_tokenize(b->p, with, count, b->scratch, &alone, e));
-    TRY(parts_tokenize(b->p, without, count, b->scratch, &plain, e));
+    TRY(prompt_tokenize(b->p, with, count, b->scratch, &alone, e));
+    TRY(prompt_tokenize(b->p, without, count, b->scratch, &plain, e));
     if (plain.count > 0) qsort(plain.ids, plain.count, sizeof plain.ids[0], id_compare);
     struct provider_ids control = {arena_array(b->scratch, alone.count + 1, sizeof(int32_t)), 0};
     for (size_t i = 0; i < alone.count; i++)
@@ -242,7 +247,9 @@ static void spans_place(struct prompt *x, const struct prompt_request *r, const 
         bool before = m->part >= f->before && m->part < f->before + f->before_count;
         size_t from =
             before ? part_offset(f->before, m->part, 0) : part_offset(f->behind, m->part, at);
-        span_add(x, r, m->insert, from + m->from, PROMPT_DEPTH_NONE);
+        const struct prompt_insert *insert = &r->inserts[m->insert];
+        bool turn = insert->anchor == PROMPT_TURN_BEGIN || insert->anchor == PROMPT_TURN_END;
+        span_add(x, r, m->insert, from + m->from, turn ? insert->depth : PROMPT_DEPTH_NONE);
     }
 }
 
@@ -337,16 +344,19 @@ static int template_count(struct prompt_builder *b, struct prompt *x, struct err
 
 // ---- the whole ----
 
-static void prompt_join(struct prompt *x, const struct frame *f, const struct layout *l,
-                        struct filler *filler, struct arena *scratch, struct arena *a) {
+void prompt_join(struct prompt *x, const struct frame *f, const struct layout *l,
+                 struct filler *filler, struct arena *scratch, struct arena *a) {
     struct part_list parts = {.a = scratch};
     parts.capacity = f->before_count + f->behind_count + 3 * l->count + 1;
     parts.list = arena_array(a, parts.capacity, sizeof *parts.list);
     x->filler_bytes = 0;
-    for (size_t i = 0; i < f->before_count; i++) parts_add(&parts, f->before[i]);
+    const struct str stored = filler_text(filler);
+    for (size_t i = 0; i < f->before_count; i++)
+        frame_add(&parts, stored, f->before[i], &x->filler_bytes);
     for (size_t i = 0; i < l->count; i++)
-        element_add(&parts, filler_text(filler), &l->list[i], &x->filler_bytes);
-    for (size_t i = 0; i < f->behind_count; i++) parts_add(&parts, f->behind[i]);
+        element_add(&parts, stored, &l->list[i], &x->filler_bytes);
+    for (size_t i = 0; i < f->behind_count; i++)
+        frame_add(&parts, stored, f->behind[i], &x->filler_bytes);
     x->parts = parts.list;
     x->part_count = parts.count;
     size_t n = 0;
@@ -382,7 +392,7 @@ static int length_meet(struct prompt_builder *b, const struct prompt_request *r,
     for (int attempt = 0; attempt < CORRECTIONS_MOST; attempt++) {
         TRY(layout_make(b->counter, &this, &s, want, b->scratch, l, e));
         prompt_join(x, f, l, units_filler(r->units), b->scratch, a);
-        TRY(parts_tokenize(b->p, x->parts, x->part_count, a, &x->ids, e));
+        TRY(prompt_tokenize(b->p, x->parts, x->part_count, a, &x->ids, e));
         x->tokens = (uint32_t)x->ids.count;
         if (!exact) x->ids = (struct provider_ids){0};
         if (r->length < 0) return 0;
@@ -398,16 +408,34 @@ static int length_meet(struct prompt_builder *b, const struct prompt_request *r,
          r->length, (long long)-off);
 }
 
+// The spans of a conversation belong to the inserts that were given; the closing unit has none.
+static void spans_give_back(struct prompt *x, const struct conversation *c, size_t given) {
+    size_t n = 0;
+    for (size_t i = 0; i < x->span_count; i++) {
+        struct prompt_span s = x->spans[i];
+        s.insert = c->origin[s.insert];
+        if (s.insert < given) x->spans[n++] = s;
+    }
+    x->span_count = n;
+}
+
 int prompt_build(struct prompt_builder *b, const struct prompt_request *r, struct arena *a,
                  struct prompt *out, struct err *e) {
     struct frame f;
-    struct layout l;
+    struct layout l = {.closing = STR("")};
+    struct conversation c = {.request = *r};
     *out = (struct prompt){0};
     arena_reset(b->scratch);
-    TRY(frame_make(b->p, r, b->scratch, &f, e));
-    TRY(length_meet(b, r, &f, &l, out, a, e));
-    TRY(frame_verify(b->p, r, &f, slot_text(out, &f), out->parts, out->part_count, b->scratch, e));
-    spans_place(out, r, &f, &l, a);
+    if (r->chat != NULL) {
+        TRY(prompt_chat_meet(b, r, &c, &f, out, a, e));
+    } else {
+        TRY(frame_make(b->p, r, b->scratch, &f, e));
+        TRY(length_meet(b, r, &f, &l, out, a, e));
+    }
+    TRY(frame_verify(b->p, &c.request, &f, slot_text(out, &f), out->parts, out->part_count,
+                     b->scratch, e));
+    spans_place(out, &c.request, &f, &l, a);
+    if (r->chat != NULL) spans_give_back(out, &c, r->insert_count);
     if (out->span_count > 0) qsort(out->spans, out->span_count, sizeof out->spans[0], span_compare);
     TRY(spans_verify(out, r, e));
     if (b->p->can.exact_ids) TRY(ids_verify(b, out, e));

@@ -17,6 +17,7 @@
 #include "prompts/closing.h"
 
 #define PROMPT_SLOT "{{filler}}"
+#define PROMPT_CHAT_ROLE "chat"  // of the message that exchanges take the place of
 #define PROMPT_DEPTH_MOST 100000 // depths are thousandths of a per cent of the filler's tokens
 #define PROMPT_DEPTH_NONE (-1)
 
@@ -27,6 +28,8 @@ enum prompt_anchor {
     PROMPT_IN_SYSTEM,     // at the end of the first system message
     PROMPT_FIRST_USER,    // a paragraph of its own at the beginning of the first user message
     PROMPT_LAST_USER,     // a paragraph of its own at the end of the last user message
+    PROMPT_TURN_BEGIN,    // a paragraph of its own at the beginning of messages[message]
+    PROMPT_TURN_END,      // likewise at its end
     PROMPT_IN_PLACE,      // where messages[message] holds it already, at byte `at`
 };
 
@@ -35,19 +38,24 @@ static inline bool prompt_in_message(enum prompt_anchor anchor) {
     return anchor >= PROMPT_IN_SYSTEM;
 }
 
+struct chat_units; // prompts/conversation.h
+
 // A constraint's text and where it goes. Equal places keep the order of the array.
 struct prompt_insert {
     const char *id;
     struct str text;
     enum prompt_anchor anchor;
-    int32_t depth;      // PROMPT_AT_DEPTH only
-    size_t message, at; // PROMPT_IN_PLACE only
+    int32_t depth;      // PROMPT_AT_DEPTH: as asked
+    size_t message, at; // PROMPT_IN_PLACE; `message` of PROMPT_TURN_*, whose depth is the real one
 };
 
 struct prompt_request {
     const struct provider_message *messages; // the text of exactly one holds {{filler}} once
     size_t message_count;
     struct units *units; // the repeat's filler as this model counts it
+    // Instead of units: exchanges, which take the place of the message with the role "chat".
+    struct chat_units *chat;
+    bool whole; // there is no filler and no slot: the messages hold all
     const struct closing_words *closing;
     struct rng closing_rng;
     bool spaced; // the language puts spaces between sentences

@@ -140,15 +140,15 @@ static const struct {
      "mean {{filler}}?"},
     {"Write a", "{{code}}",
      "prompt.messages[1].text: {{code}} is not defined; known here: {{filler}}"},
-    {"kind: prose", "kind: files", "prompt.filler.paths: is missing: kind files needs"},
-    {"kind: prose", "kind: chat", "prompt.filler.kind: 'chat': not available yet; use prose"},
-    {"kind: prose", "kind: prose, paths: [a]", "prompt.filler.paths: only kind files takes paths"},
+    {"kind: prose", "kind: files", "prompt.filler.paths: is missing: kinds files and chat need"},
+    {"kind: prose", "kind: chat", "prompt.messages: kind chat needs a message {role: chat"},
+    {"kind: prose", "kind: prose, paths: [a]", "prompt.filler.paths: only kinds files and chat"},
     {"kind: prose", "kind: files, paths: [a], wrapper: \"{{text}} {{m}}\"",
      "prompt.filler.wrapper: {{m}} is not defined; known here: {{text}}, {{n}}"},
     {"kind: prose", "kind: files, paths: [a], wrapper: \"<doc>\"",
      "prompt.filler.wrapper: {{text}} must stand in it once"},
     {"kind: prose", "kind: pros",
-     "expected prose, noise, files or pairs, found 'pros'; did you mean "
+     "expected prose, noise, files, pairs or chat, found 'pros'; did you mean "
      "'prose'?"},
     {"is {{code}}.", "is {{cod}}.",
      "constraints[0].text: {{cod}} is not defined; did you mean "

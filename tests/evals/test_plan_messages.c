@@ -319,6 +319,68 @@ static void turns_come_from_files(void **state) {
                  "prompt.messages[0].file: role is given too; one of them must go");
 }
 
+// Filler of exchanges has a message of its own; the record keeps their texts once a repeat.
+static void exchanges_are_filler(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct experiment *x;
+    struct record_trial t;
+    struct buf turns = {0};
+    for (int i = 0; i < 60; i++)
+        buf_printf(
+            &turns,
+            "{\"messages\":[{\"role\":\"user\",\"content\":\"Question %d <|im_end|>?\"},"
+            "{\"role\":\"assistant\",\"content\":\"Answer %d of many words, as always.\"}]}\n",
+            i, i);
+    test_write(path_join(test_arena, test_folder(), "chat.jsonl"), buf_str(&turns));
+    buf_free(&turns);
+    static const char messages[] =
+        "prompt.messages=[{role: system, text_file: system.txt}, {role: chat, text: "
+        "'{{filler}}'}, {role: user, text: Answer.}]";
+    static const char filler[] = "prompt.filler={kind: chat, paths: [chat.jsonl], shuffle: true}";
+    const char *good[] = {messages, filler, "lengths.tolerance=30%"};
+    ASSERT_OK(load("Be kind. NO PRICE.", "NO PRICE.", good, 3, &x, &e), e);
+    struct str whole = prompt_of(x, "fake/placed/200/fact-moves@start/1/0", &t);
+    assert_true(str_find(whole, STR("<|im_end|>\n<|im_start|>user\nThe sky is "), 0) != STR_NONE);
+    assert_str(system_of(whole), "Be kind. NO PRICE.");
+    assert_int_equal(t.prompt_tokens, 200);
+    whole = prompt_of(x, "fake/placed/200/rule-moves@middle/0/0", &t);
+    assert_str(span_text(whole, &t, "rule"), "NO PRICE.");
+    assert_true(strcmp(t.spans[t.span_count - 1].depth, "30.000") > 0);
+    experiment_close(x);
+    // All the repeat's texts together must not satisfy a check, unless that is said to be fine.
+    const char *matches[] = {messages, filler, "lengths.tolerance=30%",
+                             "constraints[1].value=always"};
+    struct provider *fake = fake_provider_open(&(struct fake_options){0});
+    struct plan p;
+    ASSERT_OK(load("Be kind. NO PRICE.", "NO PRICE.", matches, 4, &x, &e), e);
+    ASSERT_FAILS(plan_make(x, &fake, NULL, test_arena, &p, &e), e, ERR_CONFIG,
+                 "or say prompt.filler.may_match: true");
+    fake_provider_close(fake);
+    experiment_close(x);
+    static const struct {
+        const char *messages, *filler, *error;
+    } bad[] = {
+        {"prompt.messages=[{role: user, text: '{{filler}}'}]", filler,
+         "prompt.messages: kind chat needs a message {role: chat, text: \"{{filler}}\"}"},
+        {messages, "prompt.filler={kind: prose}",
+         "prompt.messages[1].role: role chat is the place of a filler of kind chat"},
+        {messages, "prompt.filler={kind: chat}", "prompt.filler.paths: is missing"},
+        {"prompt.messages=[{role: chat, text: 'So: {{filler}}'}, {role: user, text: Go.}]", filler,
+         "prompt.messages[0].text: a message with role: chat holds {{filler}} and nothing else"},
+        {"prompt.messages=[{role: user, text: Go.}, {role: chat, text: '{{filler}}'}]", filler,
+         "prompt.messages[1].role: a user message must follow"},
+        {"prompt.messages=[{role: user, text: Go.}, {role: chat, text: '{{filler}}'}, {role: user, "
+         "text: Go.}]",
+         filler, "prompt.messages[1].role: no user message may stand before it"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *set[] = {bad[i].messages, bad[i].filler};
+        ASSERT_FAILS(load("Be kind. NO PRICE.", "NO PRICE.", set, 2, &x, &e), e, ERR_CONFIG,
+                     bad[i].error);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rules_are_found_once, test_arena_open, test_arena_close),
@@ -328,6 +390,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(rules_have_variables, test_arena_open, test_arena_close),
         cmocka_unit_test_setup_teardown(places_by_role, test_arena_open, test_arena_close),
         cmocka_unit_test_setup_teardown(turns_come_from_files, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(exchanges_are_filler, test_arena_open, test_arena_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,27 @@
+// What the files that build a prompt share; private to prompts/.
+#ifndef LACUNA_PROMPTS_PROMPT_IMPL_H
+#define LACUNA_PROMPTS_PROMPT_IMPL_H
+
+#include "prompts/conversation.h"
+#include "prompts/frame.h"
+#include "prompts/layout.h"
+
+struct prompt_builder {
+    struct provider *p;
+    struct counter *counter;
+    struct arena *scratch; // of one prompt
+    size_t *ends;          // [ids] of it: the byte behind each token
+};
+
+int prompt_tokenize(struct provider *p, const struct prompt_part *parts, size_t count,
+                    struct arena *a, struct provider_ids *out, struct err *e);
+// Frame and layout as parts and text.
+void prompt_join(struct prompt *x, const struct frame *f, const struct layout *l,
+                 struct filler *filler, struct arena *scratch, struct arena *a);
+// With r->chat: chooses exchanges and closing unit so that the whole has the length; *c is the
+// request that was built.
+int prompt_chat_meet(struct prompt_builder *b, const struct prompt_request *r,
+                     struct conversation *c, struct frame *f, struct prompt *x, struct arena *a,
+                     struct err *e);
+
+#endif
