@@ -13,7 +13,7 @@ struct comparing {
     const char *words[2]; // BASELINE RUN
     const char *output;   // folder, or NULL
     struct cli_list allow;
-    int64_t detect_points;
+    int64_t margin_points;
     bool common, json;
     const char *allowed[CLI_LIST_MOST];
     int allowed_count;
@@ -120,7 +120,6 @@ static json_t *rows_json(const struct comparison *c) {
         json_put(o, "high_ppm", r->has_interval ? ppm(r->high) : json_null());
         json_put(o, "p_ppm", ppm(r->p));
         json_put(o, "p_holm_ppm", ppm(r->p_holm));
-        json_put(o, "detectable_ppm", r->detectable > 1 ? json_null() : ppm(r->detectable));
         json_put(o, "sentence", json_text_c(r->sentence));
         json_array_append_new(list, o);
     }
@@ -260,7 +259,7 @@ static int compare(struct comparing *c, struct side *before, struct side *now,
     struct compare_options options = {.allow = c->allowed,
                                       .allow_count = c->allowed_count,
                                       .common = c->common,
-                                      .detect = (double)c->detect_points / 100,
+                                      .margin = (double)c->margin_points / 100,
                                       .seed = (*x)->seed};
     compare_runs(&before->baseline, &now->baseline, &options, a, &c->result);
     TRY(compare_gates(&c->result, now->record, *x, &options, a, e));
@@ -274,7 +273,7 @@ static int compare(struct comparing *c, struct side *before, struct side *now,
 }
 
 int cli_compare(int argc, char **argv) {
-    struct comparing c = {.detect_points = (int64_t)(100 * COMPARE_DETECT)};
+    struct comparing c = {.margin_points = (int64_t)(100 * COMPARE_MARGIN)};
     const struct cli_option options[] = {
         {.name = "--allow",
          .value = "FIELDS",
@@ -284,10 +283,10 @@ int cli_compare(int argc, char **argv) {
         {.name = "--common",
          .flag = &c.common,
          .help = "where the plans differ, compare the trials that both have"},
-        {.name = "--detect",
+        {.name = "--margin",
          .value = "POINTS",
-         .number = &c.detect_points,
-         .help = "\"underpowered\" when a change of so many points could be missed; 20"},
+         .number = &c.margin_points,
+         .help = "\"underpowered\" when a change of so many points is not excluded; 20"},
         {.name = "--output",
          .short_name = "-o",
          .value = "FOLDER",
@@ -302,7 +301,7 @@ int cli_compare(int argc, char **argv) {
                   &helped, &e) != 0)
         return cli_fail(argv[0], &e);
     if (helped) return EXIT_DONE;
-    const struct cli_range range = {"--detect", c.detect_points, 1, 100};
+    const struct cli_range range = {"--margin", c.margin_points, 1, 100};
     struct arena *a = arena_create("compare");
     struct side before = {0}, now = {0};
     struct experiment *x = NULL;

@@ -93,8 +93,7 @@ static enum comparison_answer answer_of(const struct comparison *c,
     bool shown = r->p_holm <= 0.05 && r->has_interval && (r->low > 0 || r->high < 0);
     if (shown) return r->effect < 0 ? COMPARE_REGRESSED : COMPARE_IMPROVED;
     if (r->identical == r->pairs) return COMPARE_NO_DIFFERENCE; // whatever their number
-    return r->has_interval && r->detectable <= c->detect ? COMPARE_NO_DIFFERENCE
-                                                         : COMPARE_UNDERPOWERED;
+    return r->has_interval && r->largest < c->margin ? COMPARE_NO_DIFFERENCE : COMPARE_UNDERPOWERED;
 }
 
 static const char *numbers(const struct comparison_row *r, struct arena *a) {
@@ -109,6 +108,17 @@ static const char *numbers(const struct comparison_row *r, struct arena *a) {
                         r->repeats == 1 ? "" : "s");
 }
 
+// Forecasts for many repeats take long, and many are not too few.
+static const char *detectable_words(int repeats, struct arena *a) {
+    if (repeats > 200) return "";
+    double detectable = stats_detectable(repeats, true);
+    if (detectable > 1) return "";
+    return arena_printf(a,
+                        " %d repeats find changes from %.0f points on in 80 of 100 cases, where "
+                        "all trials of a repeat go together.",
+                        repeats, 100 * detectable);
+}
+
 static const char *power_words(const struct comparison *c, const struct comparison_row *r,
                                struct arena *a) {
     if (r->answer != COMPARE_UNDERPOWERED) return "";
@@ -116,9 +126,9 @@ static const char *power_words(const struct comparison *c, const struct comparis
         return arena_printf(a, " %d repeats are too few for a conclusion (%d at least).",
                             r->repeats, STATS_REPEATS_LEAST);
     return arena_printf(a,
-                        " A change of %.1f points is what such a comparison finds in 80 of 100 "
-                        "cases, not %.0f points (--detect). More repeats help.",
-                        100 * r->detectable, 100 * c->detect);
+                        " A change of up to %.1f points is possible by the interval; below %.0f is "
+                        "asked for (--margin).%s",
+                        100 * r->largest, 100 * c->margin, detectable_words(r->repeats, a));
 }
 
 static const char *unscored_words(const struct comparison_row *r, struct arena *a) {

@@ -6,13 +6,16 @@
 // identical. Then paired tests: the datum is the mean over a repeat's pairs of the change of "met",
 // tested by sign flips; the interval is that of paired differences. Holm's correction over the
 // overall rows, and over all other rows: with nothing changed, at most 5 of 100 comparisons say
-// "regressed" (two-sided tests, of which one side is a regression, in two families).
+// "regressed" (two-sided tests, of which one side is a regression, in two families). Where nothing
+// is shown, the interval says whether anything could have been: it must exclude changes of the
+// margin, else the answer is "underpowered". Power from a formula would promise more than an exact
+// test of few repeats keeps.
 #ifndef LACUNA_EVALS_COMPARE_H
 #define LACUNA_EVALS_COMPARE_H
 
 #include "reports/comparison.h"
 
-#define COMPARE_DETECT 0.2 // by default a comparison must be able to find 20 points
+#define COMPARE_MARGIN 0.2 // by default "no difference shown" excludes changes of 20 points
 
 // The fields that need an allowance, NULL-terminated.
 extern const char *const compare_fields[];
@@ -21,7 +24,7 @@ struct compare_options {
     const char *const *allow; // words of compare_fields
     int allow_count;
     bool common;   // compare the trials that both have, where the plans differ
-    double detect; // see struct comparison
+    double margin; // see struct comparison
     uint64_t seed; // of the tests' draws
 };
 

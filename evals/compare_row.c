@@ -3,9 +3,6 @@
 
 #include "evals/stats.h"
 
-// Normal quantiles: 0.975, and with 0.8 added the number of standard errors of 80 % power.
-#define STANDARD_ERRORS (STATS_Z95 + 0.8416212335729143)
-
 struct repeat_sum {
     int pairs, change; // change: now met minus then met
 };
@@ -56,7 +53,7 @@ void compare_row(const struct comparison *c, const struct compare_selection *s, 
         if (c->pairs[i].now->repeat >= repeats) repeats = c->pairs[i].now->repeat + 1;
     struct repeat_sum *sums = arena_array(a, (size_t)repeats + 1, sizeof *sums);
     double *d = arena_array(a, (size_t)repeats + 1, sizeof *d);
-    *out = (struct comparison_row){.p = 1, .p_holm = 1, .detectable = 2};
+    *out = (struct comparison_row){.p = 1, .p_holm = 1, .largest = 1};
     for (int64_t i = 0; i < c->pair_count; i++) {
         const struct comparison_pair *p = &c->pairs[i];
         if (p->before->verdicts == NULL || p->now->verdicts == NULL) continue;
@@ -76,5 +73,5 @@ void compare_row(const struct comparison *c, const struct compare_selection *s, 
     out->low = i.low;
     out->high = i.high;
     out->has_interval = true;
-    out->detectable = (i.high - i.low) / 2 / STATS_Z95 * STANDARD_ERRORS;
+    out->largest = i.high > -i.low ? i.high : -i.low;
 }

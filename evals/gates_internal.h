@@ -50,4 +50,9 @@ int gate_gap(const struct tally *t, const struct judged *j, bool planned, struct
 // The interval of the mean of such numbers.
 struct stats_interval gate_interval(enum gate_metric m, const double *d, int count);
 
+// Puts before what the gate promises why it could decide nothing: no baseline file, other trials,
+// other prompts. What the model is shows only when it runs.
+void gate_look_at_baseline(const struct tally *t, const struct experiment_gate *g,
+                           struct gate_outlook *out, struct arena *a);
+
 #endif

@@ -2,7 +2,6 @@
 #include "evals/gates_internal.h"
 
 #include "engine/base/file.h"
-#include "reports/baseline_file.h"
 
 #include <string.h>
 
@@ -162,30 +161,6 @@ static void look_at_difference(const struct outlook *o, struct gate_outlook *out
         gap ? "has a gap" : "changes", 100 * out->pass_probability, gap ? "gap" : "change");
 }
 
-// ---- against a baseline ----
-
-int gates_check_baseline(const struct experiment_gate *g, struct err *e) {
-    struct arena *a = arena_create("baseline");
-    struct baseline b;
-    int result = baseline_read(g->baseline, a, &b, e);
-    if (result == 0) baseline_close(&b);
-    if (result != 0 && e != NULL) {
-        e->code = ERR_CONFIG;
-        err_prefix(e, "gate %s", g->id);
-    }
-    arena_destroy(a);
-    return result;
-}
-
-static void look_at_baseline(const struct experiment_gate *g, struct gate_outlook *out,
-                             struct arena *a) {
-    if (file_exists(g->baseline)) return;
-    out->why = arena_printf(a,
-                            "cannot decide: there is no baseline %s yet; `lacuna baseline RUN -o "
-                            "%s` makes one of a good run. With it: %s",
-                            g->baseline_name, g->baseline_name, out->why);
-}
-
 static int count_repeats(const struct tally *t, const struct judged *j, int planned,
                          struct arena *a) {
     double *values;
@@ -216,7 +191,7 @@ static void look_ahead(struct tally *t, const struct judged *j, struct arena *a,
     } else {
         look_at_rate(&o, out, a);
     }
-    if (out->possible && g->baseline != NULL) look_at_baseline(g, out, a);
+    if (out->possible && g->baseline != NULL) gate_look_at_baseline(t, g, out, a);
 }
 
 static const char *detectable_words(double difference, struct arena *a) {

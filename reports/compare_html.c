@@ -65,11 +65,7 @@ static void add_row(const struct comparison_row *r, struct buf *out) {
     buf_printf(out, "<td>%d/%d</td><td>%d/%d</td><td>%.1f", r->met_before, r->pairs, r->met_now,
                r->pairs, 100 * r->effect);
     if (r->has_interval) buf_printf(out, " (%.1f to %.1f)", 100 * r->low, 100 * r->high);
-    buf_printf(out, "</td><td>%.4f</td><td>", r->p_holm);
-    if (r->detectable > 1)
-        buf_add_c(out, "none");
-    else
-        buf_printf(out, "%.1f", 100 * r->detectable);
+    buf_printf(out, "</td><td>%.4f", r->p_holm);
     buf_printf(out, "</td><td><b class=\"%s\">%s</b></td></tr>\n", answer_class(r->answer),
                comparison_answer_name(r->answer));
 }
@@ -85,10 +81,10 @@ static void add_rows(const struct comparison *c, struct buf *out) {
     }
     buf_add_c(out, "<div class=\"scroll\"><table><tr><th>model</th><th>constraint</th><th>scope"
                    "</th><th>met before</th><th>met now</th><th>change (95 % interval), points"
-                   "</th><th>p (Holm)</th><th>detectable, points</th><th>answer</th></tr>\n");
+                   "</th><th>p (Holm)</th><th>answer</th></tr>\n");
     for (int i = 0; i < c->row_count; i++) add_row(&c->rows[i], out);
-    buf_add_c(out, "</table></div>\n<p class=\"soft\">Paired by trial, tested per repeat. "
-                   "Detectable: what 80 of 100 such comparisons find.</p>\n");
+    buf_add_c(out, "</table></div>\n<p class=\"soft\">Paired by trial, tested per repeat; "
+                   "changes are the run minus the baseline.</p>\n");
 }
 
 static void add_gates(const struct comparison *c, struct buf *out) {

@@ -43,7 +43,7 @@ struct comparison_row {
     double effect, low, high; // interval when has_interval
     bool has_interval;
     double p, p_holm;
-    double detectable; // smallest difference that 80 of 100 such comparisons find; above 1: none
+    double largest; // the largest change, either way, that the interval leaves possible; else 1
     enum comparison_answer answer;
     const char *sentence;
 };
@@ -76,7 +76,7 @@ struct comparison {
     int row_count;
     struct comparison_flip *flips; // lost before won, each in plan order
     int64_t flip_count, lost, won;
-    double detect; // the difference that a comparison must be able to find, else "underpowered"
+    double margin; // the change that must be excluded, else "underpowered"
     const char *headline;
     const char **warnings;
     int warning_count;

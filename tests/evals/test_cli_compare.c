@@ -167,6 +167,12 @@ static void gates_with_a_baseline(void **state) {
     expect(0, "baseline first -o gate.jsonl");
     expect(0, "compare gate.jsonl first");
     assert_holds(out, "gate same: passed (0 of 72 replies changed)");
+    expect(0, "plan x.yaml");
+    assert_true(str_find(out, STR("cannot decide"), 0) == STR_NONE);
+    expect(0, "plan x.yaml --set seed=12");
+    assert_holds(out, "cannot decide: 108 of 108 prompts are not those of gate.jsonl");
+    expect(0, "plan x.yaml --only arm=placed");
+    assert_holds(out, "cannot decide: gate.jsonl has another plan: 72 trials in both, 36 only");
     expect(0, "run x.yaml -o second");
     assert_holds(out, "gate drop: passed (drop of 0.000 over 12 repeats");
     expect(0, "verify second");
@@ -268,7 +274,7 @@ static void wrong_words(void **state) {
     assert_holds(said, "there is no such baseline");
     expect(2, "compare good worse --allow models");
     assert_holds(said, "did you mean 'model'?");
-    expect(2, "compare good worse --detect 0");
+    expect(2, "compare good worse --margin 0");
     expect(2, "compare good");
     expect(1, "compare x.yaml worse");
     assert_holds(said, "x.yaml");

@@ -24,7 +24,7 @@ struct pair {
     struct comparison c;
 };
 
-static const struct compare_options plain = {.detect = COMPARE_DETECT, .seed = 7};
+static const struct compare_options plain = {.margin = COMPARE_MARGIN, .seed = 7};
 
 static void open_pair(struct pair *p) {
     simulated_open(&p->before, flat);
@@ -350,10 +350,11 @@ static void underpowered(void **state) {
     compared_run(&p.now, 2, "w");
     struct compare_options o = plain;
     compare(&p, &o);
-    double detectable = p.c.rows[0].detectable;
-    assert_true(detectable > 0.02 && detectable < 0.15);
+    double largest = p.c.rows[0].largest;
+    assert_true(largest > 0.02 && largest < 0.15);
+    assert_true(largest == fmax(p.c.rows[0].high, -p.c.rows[0].low));
     assert_int_equal(p.c.rows[0].answer, COMPARE_NO_DIFFERENCE);
-    o.detect = detectable * 0.99;
+    o.margin = largest * 0.99;
     compare_runs(&p.a, &p.b, &o, p.now.arena, &p.c);
     assert_int_equal(p.c.rows[0].answer, COMPARE_UNDERPOWERED);
     close_pair(&p);

@@ -155,7 +155,7 @@ void study_comparisons(double before, double now, int repeats, double agreement,
         struct simulated_run old, new;
         struct baseline a, b;
         struct comparison c;
-        struct compare_options options = {.detect = COMPARE_DETECT, .seed = rng_u64(&r)};
+        struct compare_options options = {.margin = COMPARE_MARGIN, .seed = rng_u64(&r)};
         static const char *const allowed[] = {"model"};
         options.allow = allowed;
         options.allow_count = 1;
