@@ -13,12 +13,25 @@ static int text_order(const char *a, const char *b) {
     return strcmp(a != NULL ? a : "-", b != NULL ? b : "-");
 }
 
-static int prompt_order(const struct draft *a, const struct draft *b) {
-    if (a->ids.count == 0 && b->ids.count == 0) {
-        size_t n = a->text.n < b->text.n ? a->text.n : b->text.n;
-        int order = n > 0 ? memcmp(a->text.p, b->text.p, n) : 0;
-        return order != 0 ? order : number_order((int64_t)a->text.n, (int64_t)b->text.n);
+// By bytes, without joining the parts.
+static int parts_order(const struct draft *a, const struct draft *b) {
+    size_t i = 0, k = 0, at_i = 0, at_k = 0;
+    while (i < a->part_count && k < b->part_count) {
+        struct str x = str_slice(a->parts[i].text, at_i, a->parts[i].text.n);
+        struct str y = str_slice(b->parts[k].text, at_k, b->parts[k].text.n);
+        size_t n = x.n < y.n ? x.n : y.n;
+        int order = n > 0 && x.p != y.p ? memcmp(x.p, y.p, n) : 0;
+        if (order != 0) return order;
+        at_i = n == x.n ? 0 : at_i + n;
+        at_k = n == y.n ? 0 : at_k + n;
+        i += n == x.n;
+        k += n == y.n;
     }
+    return (i < a->part_count) - (k < b->part_count);
+}
+
+static int prompt_order(const struct draft *a, const struct draft *b) {
+    if (a->ids.count == 0 && b->ids.count == 0) return parts_order(a, b);
     return plan_ids_order(&a->ids, &b->ids);
 }
 

@@ -95,8 +95,7 @@ struct stored_filler {
 struct draft {
     struct record_trial t;
     struct cell cell;
-    struct plan_ids ids; // count 0 without exact ids
-    struct str text;     // instead of ids: what trials are ordered by
+    struct plan_ids ids; // count 0 without exact ids: then the parts tell the order
     struct record_part *parts;
     size_t part_count;
     struct stored_filler *filler;

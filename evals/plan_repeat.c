@@ -233,7 +233,6 @@ static void drafts_make(struct work *w, const struct cell *c, const struct promp
             draft_spans(p, w, c, prompt, out);
             draft_variants(p, w, c, insert_count, t);
             out->ids = plan_ids_hold(&prompt->ids, base_ids(w, c), p->a);
-            if (prompt->ids.count == 0) out->text = str_copy(p->a, prompt->text);
             first = out;
         }
         t->sample = sample;
