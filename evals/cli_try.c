@@ -3,6 +3,7 @@
 #include "evals/explain.h"
 #include "evals/judge.h"
 #include "evals/plan_internal.h"
+#include "evals/thinking.h"
 
 #include "engine/base/log.h"
 
@@ -174,7 +175,8 @@ static int try_reply(const struct trying *t, const struct experiment *x, struct 
     TRY(draw(t, x, constraint, a, &d, e));
     TRY(read_reply(a, &text, e));
     const struct record_trial trial = {.vars = d.vars, .var_count = d.var_count};
-    const struct reply reply = {text, {0, text.n}, t->finish};
+    struct reply reply = {.text = text, .finish = t->finish};
+    thinking_answer(text, x->models[0].think_open, x->models[0].think_close, reply.answer);
     struct check_set *checks = check_set_open();
     struct record_verdict *verdicts;
     struct check_trace traces[2];

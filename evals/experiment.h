@@ -70,6 +70,7 @@ struct experiment_model {
     const char *pre_tokenizer; // NULL: the file's own
     uint32_t context_tokens;
     bool beyond_trained;
+    struct str think_open, think_close; // tags of a thinking part; p == NULL: none
 };
 
 struct experiment_generation {

@@ -22,6 +22,8 @@ static void build_models(struct load *l, const json_t *list) {
             .pre_tokenizer = load_word(l, o, "pre_tokenizer"),
             .context_tokens = (uint32_t)load_integer(o, "context_tokens", 0),
             .beyond_trained = load_boolean(o, "beyond_trained"),
+            .think_open = load_text(l, json_object_get(o, "thinking"), "open"),
+            .think_close = load_text(l, json_object_get(o, "thinking"), "close"),
         };
     }
 }

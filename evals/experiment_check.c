@@ -11,6 +11,16 @@ static bool same_id(const char *a, const char *b) {
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
+static void check_thinking(struct load *l, const struct experiment_model *m, const char *path) {
+    if (m->think_open.p == NULL || m->think_close.p == NULL) return;
+    if (str_trim(m->think_open).n == 0)
+        WRONG(AT("%s.open", path), "an empty tag stands everywhere");
+    if (str_trim(m->think_close).n == 0)
+        WRONG(AT("%s.close", path), "an empty tag stands everywhere");
+    if (str_equal(m->think_open, m->think_close))
+        WRONG(AT("%s.close", path), "must differ from the tag that opens");
+}
+
 static void check_models(struct load *l) {
     const struct experiment *x = l->x;
     for (int i = 0; i < x->model_count; i++) {
@@ -27,6 +37,7 @@ static void check_models(struct load *l) {
         if (m->simulated != NULL && (m->path != NULL || m->fixture != NULL))
             WRONG(AT("models[%d].simulated", i), "%s is given too; one of them must go",
                   m->path != NULL ? "path" : "fixture");
+        check_thinking(l, m, AT("models[%d].thinking", i));
     }
 }
 

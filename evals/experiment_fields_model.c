@@ -7,6 +7,12 @@ static const char *const backend_words[] = {"auto", "cpu", "cuda", NULL};
 static const char *const numerics_words[] = {"bf16-1", "f32", NULL};
 static const char *const weights_words[] = {"auto", "unpacked", "stored", NULL};
 
+static const struct field thinking_fields[] = {
+    {.key = "open", .type = FIELD_TEXT, .flags = FIELD_REQUIRED, .help = "begins it: \"<think>\""},
+    {.key = "close", .type = FIELD_TEXT, .flags = FIELD_REQUIRED, .help = "ends it: \"</think>\""},
+    {.key = NULL},
+};
+
 const struct field model_fields[] = {
     {.key = "id",
      .type = FIELD_NAME,
@@ -54,6 +60,11 @@ const struct field model_fields[] = {
      .type = FIELD_BOOLEAN,
      .fallback = "false",
      .help = "allow a window beyond the trained one"},
+    {.key = "thinking",
+     .type = FIELD_OBJECT,
+     .flags = FIELD_OPTIONAL,
+     .fields = thinking_fields,
+     .help = "tags of a thinking part, which no check looks at"},
     {.key = NULL},
 };
 

@@ -6,6 +6,7 @@
 #include "evals/judge.h"
 #include "evals/plan.h"
 #include "evals/run_setup.h"
+#include "evals/thinking.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -136,8 +137,8 @@ static const char *valid_text(struct arena *a, const char *text, const char *oth
     return text != NULL && text[0] != '\0' ? arena_strdup(a, text) : otherwise;
 }
 
-static void outcome_of(const struct provider_completion *c, struct arena *a,
-                       struct record_outcome *o) {
+static void outcome_of(const struct provider_completion *c, const struct experiment_model *m,
+                       struct arena *a, struct record_outcome *o) {
     *o = (struct record_outcome){0};
     if (!c->ok) {
         o->status = STATUS_ERROR;
@@ -150,7 +151,7 @@ static void outcome_of(const struct provider_completion *c, struct arena *a,
     o->id_count = c->ids.count;
     o->tokens = c->tokens;
     o->finish = provider_finish_name(c->finish);
-    o->answer[1] = c->text.n;
+    thinking_answer(c->text, m->think_open, m->think_close, o->answer);
 }
 
 // ---- offering ----------------------------------------------------------------------------------
@@ -187,6 +188,7 @@ static int reuse(struct run *r, const struct group *g, bool *reused, struct err 
 
 struct loop {
     struct run *run;
+    const struct experiment_model *model;
     struct provider *provider;
     const struct group *groups;
     int64_t group_count, next; // next: the first group not yet taken
@@ -242,13 +244,14 @@ static int take_completion(struct loop *l, struct arena *a, bool *any, struct er
              (long long)c.ticket);
     l->in_flight--;
     struct record_outcome o;
-    outcome_of(&c, a, &o);
+    outcome_of(&c, l->model, a, &o);
     return record_group(l->run, &l->groups[c.ticket], &o, &c, NULL, a, e);
 }
 
-static int run_groups(struct run *r, struct provider *p, const struct group *groups, int64_t count,
-                      struct err *e) {
-    struct loop l = {.run = r, .provider = p, .groups = groups, .group_count = count};
+static int run_groups(struct run *r, const struct experiment_model *model, struct provider *p,
+                      const struct group *groups, int64_t count, struct err *e) {
+    struct loop l = {
+        .run = r, .model = model, .provider = p, .groups = groups, .group_count = count};
     l.arena = arena_create("offer");
     struct arena *a = arena_create("trial");
     int result = offer_groups(&l, e);
@@ -299,7 +302,7 @@ static int run_model(struct run *r, int model, const int64_t *trials, int64_t co
     struct arena *a = arena_create("model");
     struct group *groups;
     int64_t group_count = make_groups(r, trials, count, a, &groups);
-    int result = run_groups(r, p, groups, group_count, e);
+    int result = run_groups(r, &r->x->models[model], p, groups, group_count, e);
     close_current(p);
     arena_destroy(a);
     return result;
