@@ -101,7 +101,7 @@ int cli_score(int argc, char **argv) {
         {.name = "--experiment",
          .value = "FILE",
          .text = &s.experiment,
-         .help = "an experiment with changed checks, gates, primary or tolerate"},
+         .help = "an experiment with changed checks, gates, primary, tolerate or effective_level"},
         {.name = "--json", .flag = &s.json, .help = "one JSON object instead of text"},
     };
     int count;

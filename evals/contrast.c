@@ -1,7 +1,6 @@
 #include "evals/contrast.h"
 
 #include "evals/contrast_words.h"
-#include "evals/grid.h"
 #include "evals/stats.h"
 
 #include <assert.h>
@@ -72,27 +71,46 @@ struct pending {
     double apart;
 };
 
+static bool take_columns(const struct tally *t, const struct contrast_kind *kind, int placement,
+                         int *columns, int32_t *missing) {
+    for (int k = 0; k < kind->count; k++) {
+        columns[k] = grid_column(t, placement, kind->depths[k]);
+        *missing = kind->depths[k];
+        if (columns[k] < 0) return false;
+    }
+    return true;
+}
+
+int contrast_values(const struct grid *g, const struct contrast_kind *kind, int placement,
+                    int first_length, int last_length, double *d, int32_t *missing) {
+    int columns[CONTRAST_PLACES_MOST];
+    if (!take_columns(g->tally, kind, placement, columns, missing)) return -1;
+    struct grid_sum s = {columns, kind->weights, kind->count, first_length, last_length};
+    return grid_values(g, &s, d);
+}
+
+double contrast_squares(const struct contrast_kind *kind) {
+    double squares = 0;
+    for (int k = 0; k < kind->count; k++) squares += kind->weights[k] * kind->weights[k];
+    return squares;
+}
+
 static void compare_places(const struct grid *g, const struct contrast_kind *kind, int placement,
                            int first, int last, struct arena *a, struct pending *out) {
     const struct tally *t = g->tally;
     struct summary_contrast *c = &out->contrast;
     int columns[CONTRAST_PLACES_MOST];
-    double weights[CONTRAST_PLACES_MOST], squares = 0;
+    int32_t missing;
     identify(g, placement, kind->name, first, last, a, c);
     out->where = kind->where;
-    for (int k = 0; k < kind->count; k++) {
-        columns[k] = grid_column(t, placement, kind->depths[k]);
-        weights[k] = kind->weights[k];
-        squares += weights[k] * weights[k];
-        if (columns[k] >= 0) continue;
+    if (!take_columns(t, kind, placement, columns, &missing)) {
         c->sentence =
             arena_printf(a, "Undefined: %s does not stand at depth %d %%, which %s compares.",
-                         c->placement, (int)(kind->depths[k] / 1000), kind->name);
+                         c->placement, (int)(missing / 1000), kind->name);
         return;
     }
-    struct grid_sum s = {columns, weights, kind->count, first, last};
     double *d = arena_array(a, (size_t)t->repeats + 1, sizeof *d);
-    c->repeats = grid_values(g, &s, d);
+    c->repeats = contrast_values(g, kind, placement, first, last, d, &missing);
     c->underpowered = c->repeats < STATS_REPEATS_LEAST;
     if (c->repeats == 0) {
         c->sentence = "Undefined: no repeat has an answered trial at each of the places compared.";
@@ -103,19 +121,19 @@ static void compare_places(const struct grid *g, const struct contrast_kind *kin
     const char *stream =
         arena_printf(a, "%s/%s/%s/%s/%s", c->model, c->placement, c->constraint, c->name, c->scope);
     c->p = stats_sign_flip(d, c->repeats, t->x->seed, stream, &c->nonzero);
-    contrast_take_interval(c, stats_paired_contrast(d, c->repeats, squares));
+    contrast_take_interval(c, stats_paired_contrast(d, c->repeats, contrast_squares(kind)));
     out->apart = unscored_apart(g, columns, kind->count, first, last);
 }
 
 // values[repeat][place] of the repeats that have all places; returns how many.
-static int whole_repeats(const struct grid *g, int *columns, int k, int first, int last,
+static int whole_repeats(const struct grid *g, const int *columns, int k, int first, int last,
                          double *values) {
     int count = 0;
     double one = 1;
     for (int r = 0; r < g->tally->repeats; r++) {
         bool whole = true;
         for (int j = 0; j < k && whole; j++) {
-            struct grid_sum s = {&columns[j], &one, 1, first, last};
+            const struct grid_sum s = {&columns[j], &one, 1, first, last};
             whole = grid_value(g, &s, r, &values[count * k + j]);
         }
         count += whole;

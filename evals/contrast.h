@@ -14,7 +14,7 @@
 #ifndef LACUNA_EVALS_CONTRAST_H
 #define LACUNA_EVALS_CONTRAST_H
 
-#include "evals/tally.h"
+#include "evals/grid.h"
 
 #define CONTRAST_PLACES_MOST 3
 
@@ -28,6 +28,13 @@ struct contrast_kind {
     const char *where; // the first side compared with the second
 };
 const struct contrast_kind *contrast_find(const char *name); // NULL: there is none
+
+// One number a repeat over lengths [first, last); d has room for all repeats. Returns how many
+// there are, or -1 where the row lacks a place: *missing is its depth.
+int contrast_values(const struct grid *g, const struct contrast_kind *kind, int placement,
+                    int first_length, int last_length, double *d, int32_t *missing);
+// Sum of the squared weights, which the interval of these numbers needs (stats_paired_contrast).
+double contrast_squares(const struct contrast_kind *kind);
 
 // All contrasts of the experiment, the primary first (all lengths pooled; one a model, on the first
 // row that moves its constraint). The rest are exploratory: per model, row, constraint that the row

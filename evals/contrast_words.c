@@ -23,7 +23,7 @@ static const char *unscored_words(const char *between, double apart, struct aren
     if (apart <= CONTRAST_UNSCORED_APART) return "";
     return arena_printf(a,
                         " Shares of unscored replies differ by %.1f points between the %s "
-                        "compared, which may be the cause.",
+                        "compared; the rates may differ for that reason alone.",
                         100 * apart, between);
 }
 

@@ -232,6 +232,7 @@ struct experiment {
     int repeats;
     bool arms[3];
     int short_tokens;
+    double effective_level; // a rate: what a length must keep to count into the effective length
     int32_t tolerate_errors_ppm, tolerate_invalid_ppm, tolerate_unscored_ppm;
     struct experiment_primary primary;
     struct experiment_gate *gates;
@@ -273,7 +274,8 @@ void experiment_close(struct experiment *x); // drops `resolved`
 // resolved.json with each path replaced by the SHA-256 of the file's content, then numerics and
 // backend class.
 int experiment_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE], struct err *e);
-// Parts of the identity: checks (constraints' patterns) and analysis (gates, primary, tolerate).
+// Parts of the identity: checks (constraints' patterns) and analysis (gates, primary,
+// tolerate, effective_level).
 void experiment_checks_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE]);
 void experiment_analysis_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE]);
 

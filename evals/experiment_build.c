@@ -55,6 +55,7 @@ void experiment_build(struct load *l, const json_t *resolved) {
             x->arms[load_index(json_string_value(json_array_get(o, i)), arms)] = true;
     x->short_tokens = (int)load_integer(resolved, "short_tokens", 0);
     x->evidence = load_word(l, resolved, "evidence");
+    x->effective_level = (double)load_share(resolved, "effective_level") / 1e6;
     o = json_object_get(resolved, "tolerate");
     x->tolerate_errors_ppm = load_share(o, "errors");
     x->tolerate_invalid_ppm = load_share(o, "invalid");

@@ -102,7 +102,7 @@ void experiment_checks_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE
 }
 
 void experiment_analysis_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE]) {
-    static const char *const keys[] = {"tolerate", "primary", "gates", NULL};
+    static const char *const keys[] = {"tolerate", "effective_level", "primary", "gates", NULL};
     json_t *analysis = json_object();
     copy_keys(analysis, x->resolved, keys);
     hash_json(analysis, hex);

@@ -17,8 +17,8 @@ struct grid {
 
 // A weighted sum of columns, averaged over lengths [first_length, last_length).
 struct grid_sum {
-    int *columns; // count of each
-    double *weights;
+    const int *columns; // count of each
+    const double *weights;
     int count;
     int first_length, last_length;
 };

@@ -42,10 +42,28 @@ static void name_difference(const char *key, const json_t *recorded, const json_
 }
 
 int score_compatible(const json_t *recorded, const json_t *asked, struct err *e) {
-    static const char *const scoring[] = {
-        "gates",       "primary",   "tolerate", "value",    "met",   "violated",       "answered",
-        "ignore_case", "multiline", "dotall",   "examples", "path",  "paths",          "fixture",
-        "simulated",   "file",      "only",     "limit",    "check", "violated_check", NULL};
+    static const char *const scoring[] = {"effective_level",
+                                          "gates",
+                                          "primary",
+                                          "tolerate",
+                                          "value",
+                                          "met",
+                                          "violated",
+                                          "answered",
+                                          "ignore_case",
+                                          "multiline",
+                                          "dotall",
+                                          "examples",
+                                          "path",
+                                          "paths",
+                                          "fixture",
+                                          "simulated",
+                                          "file",
+                                          "only",
+                                          "limit",
+                                          "check",
+                                          "violated_check",
+                                          NULL};
     json_t *then = without(recorded, scoring), *now = without(asked, scoring);
     struct buf names = {0};
     const char *key;
@@ -82,7 +100,8 @@ static json_t *header(const struct record *r, const struct experiment *x) {
     json_put(o, "checks_sha256", json_text_c(hex));
     experiment_analysis_sha256(x, hex);
     json_put(o, "analysis_sha256", json_text_c(hex));
-    static const char *const keys[] = {"constraints", "gates", "primary", "tolerate"};
+    static const char *const keys[] = {"constraints", "effective_level", "gates", "primary",
+                                       "tolerate"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         json_t *value = json_object_get(x->resolved, keys[i]);
         if (value != NULL) json_put(o, keys[i], json_incref(value));

@@ -1,5 +1,6 @@
 #include "evals/summarize.h"
 
+#include "evals/aggregate.h"
 #include "evals/contrast.h"
 #include "evals/gates.h"
 #include "evals/reach.h"
@@ -186,6 +187,27 @@ static void take_counts(const struct tally *t, struct arena *a, struct summary *
     }
 }
 
+static bool any_unscored(const struct tally *t, const struct tally_trial *trial) {
+    for (int c = 0; c < t->x->constraint_count; c++)
+        if (trial->verdicts[c] != NULL && trial->verdicts[c]->verdict == VERDICT_UNSCORED)
+            return true;
+    return false;
+}
+
+static void count_models(const struct tally *t, struct summary *s) {
+    for (int64_t i = 0; i < t->trial_count; i++) {
+        const struct tally_trial *trial = &t->trials[i];
+        struct summary_model *m = &s->models[trial->model];
+        m->planned++;
+        if (trial->outcome == NULL) continue;
+        m->done++;
+        m->ok += trial->outcome->status == STATUS_OK;
+        m->invalid += trial->outcome->status == STATUS_INVALID;
+        m->error += trial->outcome->status == STATUS_ERROR;
+        m->unscored += trial->verdicts != NULL && any_unscored(t, trial);
+    }
+}
+
 // ---- tables ----
 
 // Real depths of the constraint's spans in a cell; of the moved constraints' for "all".
@@ -311,9 +333,11 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     take_constraints(x, a, out);
     take_places(&t, a, out);
     take_counts(&t, a, out);
+    count_models(&t, out);
     out->complete = out->done == out->planned;
     warn_about_run(r, a, out);
     take_tables(r, &t, a, out);
+    aggregate_all(&t, a, &out->aggregates, &out->aggregate_count);
     contrast_all(&t, a, &out->contrasts, &out->contrast_count);
     struct grid_list grids = {.arena = a};
     grids_wordings(&t, &grids);

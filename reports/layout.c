@@ -21,6 +21,25 @@ void layout_interval(const struct summary_rate *r, char out[32]) {
         snprintf(out, 32, "%.0f to %.0f %%", r->low * 100, r->high * 100);
 }
 
+void layout_points(const struct summary_estimate *e, char out[64]) {
+    if (!e->defined)
+        snprintf(out, 64, "-");
+    else if (!e->has_interval)
+        snprintf(out, 64, "%+.1f points (underpowered)", e->value * 100);
+    else
+        snprintf(out, 64, "%+.1f points (%+.1f to %+.1f)", e->value * 100, e->low * 100,
+                 e->high * 100);
+}
+
+void layout_share(const struct summary_estimate *e, char out[64]) {
+    if (!e->defined)
+        snprintf(out, 64, "-");
+    else if (!e->has_interval)
+        snprintf(out, 64, "%.0f %% (underpowered)", e->value * 100);
+    else
+        snprintf(out, 64, "%.0f %% (%.0f to %.0f)", e->value * 100, e->low * 100, e->high * 100);
+}
+
 const struct summary_cell *layout_cell(const struct summary_table *t, int length, int place) {
     for (int i = 0; i < t->cell_count; i++)
         if (t->cells[i].length == length && t->cells[i].column == place) return &t->cells[i];

@@ -9,6 +9,11 @@ void layout_fraction(const struct summary_rate *r, char out[32]);
 void layout_percent(double share, char out[16]);
 void layout_interval(const struct summary_rate *r, char out[32]);
 
+// "+12.5 points (2.1 to 22.9)" and "71 % (60 to 80)"; without an interval "(underpowered)"; "-"
+// where it is not defined.
+void layout_points(const struct summary_estimate *e, char out[64]);
+void layout_share(const struct summary_estimate *e, char out[64]);
+
 // The cell of a table at a length and a place (indices), or NULL.
 const struct summary_cell *layout_cell(const struct summary_table *t, int length, int place);
 

@@ -1,6 +1,7 @@
 // report.html: one file, no network, no script. Reads the summary and the record's prompts.
 #include "reports/escape.h"
 #include "reports/grid.h"
+#include "reports/html_aggregate.h"
 #include "reports/html_page.h"
 #include "reports/html_trials.h"
 #include "reports/layout.h"
@@ -257,6 +258,7 @@ int report_html(const struct record *r, const struct summary *s, struct buf *out
     add_head(s, out);
     add_counts(s, out);
     add_verdict(s, out);
+    html_aggregate(s, out);
     add_figures(s, out);
     add_contrasts(s, out);
     grids_html(s, out);

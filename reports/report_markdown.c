@@ -78,6 +78,51 @@ static void add_table(const struct summary *s, const struct summary_table *t, co
     }
 }
 
+static void add_aggregate(const struct summary_aggregate *g, struct buf *out) {
+    char gap[64], primacy[64], recency[64], area[64];
+    const char *const names[] = {g->model, g->constraint, g->placement, g->effective};
+    layout_points(&g->middle_gap, gap);
+    layout_points(&g->primacy, primacy);
+    layout_points(&g->recency, recency);
+    layout_share(&g->area, area);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        buf_add_c(out, "| ");
+        escape_markdown(out, str_from(names[k]));
+        buf_add_char(out, ' ');
+    }
+    buf_printf(out, "| %s | %s | %s | %s |", gap, primacy, recency, area);
+    for (int k = 0; k < g->sample_count; k++) {
+        char all[64], any[64];
+        layout_share(&g->samples[k].all, all);
+        layout_share(&g->samples[k].any, any);
+        buf_printf(out, " of %d: all %s, any %s", g->samples[k].k, all, any);
+    }
+    buf_add_c(out, g->sample_count > 0 ? " |\n" : " - |\n");
+}
+
+static void add_aggregates(const struct summary *s, struct buf *out) {
+    buf_add_c(out, "## Each model in a few numbers\n\n");
+    for (int i = 0; i < s->model_count; i++) {
+        const struct summary_model *m = &s->models[i];
+        buf_add_c(out, "- ");
+        escape_markdown(out, str_from(m->id));
+        buf_printf(out,
+                   ": %lld of %lld trials done, %lld ok, %lld invalid, %lld error; %lld ok with an "
+                   "unscored verdict\n",
+                   (long long)m->done, (long long)m->planned, (long long)m->ok,
+                   (long long)m->invalid, (long long)m->error, (long long)m->unscored);
+    }
+    if (s->aggregate_count > 0)
+        buf_printf(out,
+                   "\n| model | constraint | row | effective length at %g %% | middle gap | "
+                   "primacy | recency | area over depth | samples |\n"
+                   "|---|---|---|---|---|---|---|---|---|\n",
+                   s->aggregates[0].level * 100);
+    for (int i = 0; i < s->aggregate_count; i++) add_aggregate(&s->aggregates[i], out);
+    buf_add_c(out, "\nLengths pooled, 95 % intervals. Middle gap: mean of start and end minus "
+                   "middle; primacy: start minus middle; recency: end minus middle.\n\n");
+}
+
 static void add_contrasts(const struct summary *s, struct buf *out) {
     if (s->contrast_count == 0) return;
     buf_add_c(out, "## Contrasts\n\n");
@@ -123,6 +168,7 @@ int report_markdown(const struct record *r, const struct summary *s, struct buf 
     escape_markdown(out, str_from(s->experiment));
     buf_add_c(out, "\n\n");
     add_counts(s, out);
+    add_aggregates(s, out);
     const char *rows[LAYOUT_MOST];
     int row_count = layout_rows(s, rows, LAYOUT_MOST);
     buf_add_c(out, "## Met, by length and depth\n\nmet / all ok trials (95 % interval); \\* fewer "

@@ -55,6 +55,33 @@ static void add_row_table(const struct summary *s, const struct summary_table *t
                    t->brief.low * 100, t->brief.high * 100);
 }
 
+static void add_aggregate(const struct summary_aggregate *g, struct buf *out) {
+    char text[64];
+    const struct {
+        const char *what;
+        const struct summary_estimate *points;
+    } parts[] = {
+        {"middle gap", &g->middle_gap}, {"primacy", &g->primacy}, {"recency", &g->recency}};
+    buf_printf(out, "%s · %s · %s: effective length at %g %%: %s", g->model, g->constraint,
+               g->placement, g->level * 100, g->effective);
+    const char *joint = "\n  ";
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (!parts[i].points->defined) continue;
+        layout_points(parts[i].points, text);
+        buf_printf(out, "%s%s %s", joint, parts[i].what, text);
+        joint = "; ";
+    }
+    layout_share(&g->area, text);
+    if (g->area.defined) buf_printf(out, "%sarea over depth %s", joint, text);
+    for (int k = 0; k < g->sample_count; k++) {
+        layout_share(&g->samples[k].all, text);
+        buf_printf(out, "\n  all of %d samples %s", g->samples[k].k, text);
+        layout_share(&g->samples[k].any, text);
+        buf_printf(out, ", any %s", text);
+    }
+    buf_add_char(out, '\n');
+}
+
 void report_terminal(const struct summary *s, struct buf *out) {
     const char *rows[LAYOUT_MOST];
     int row_count = layout_rows(s, rows, LAYOUT_MOST);
@@ -68,6 +95,7 @@ void report_terminal(const struct summary *s, struct buf *out) {
     }
     buf_add_c(out, "\nmet / trials [95 % interval, per cent]");
     buf_add_c(out, marked ? "; * underpowered: fewer than 10 repeats\n" : "\n");
+    for (int i = 0; i < s->aggregate_count; i++) add_aggregate(&s->aggregates[i], out);
     for (int i = 0; i < s->contrast_count && s->contrasts[i].primary; i++)
         buf_printf(out, "%s\n", s->contrasts[i].sentence);
     for (int i = 0; i < s->gate_count; i++)

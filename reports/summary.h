@@ -48,6 +48,33 @@ struct summary_table {
     int remark_count;
 };
 
+// A number with its interval, lengths pooled. Below 10 repeats it has none.
+struct summary_estimate {
+    bool defined, has_interval;
+    double value, low, high;
+    int repeats;
+};
+// All (pass^k) and any (pass@k) of k samples of a prompt met.
+struct summary_samples {
+    int k;
+    struct summary_estimate all, any;
+};
+
+// What a placement row says about one constraint in one model, in a few numbers.
+struct summary_aggregate {
+    const char *model, *constraint, *placement; // constraint "all": every constraint met
+    struct summary_rate rate;                   // all placed cells of the row together
+    double level;                               // of the effective length
+    int effective_shown, effective_possible;    // tokens; 0: not even the shortest length
+    const char *effective;                      // the effective length in words
+    struct summary_estimate middle_gap;         // mean(start, end) - middle
+    struct summary_estimate primacy, recency;   // start - middle, end - middle
+    struct summary_estimate area;               // mean rate between its outermost depths
+    int32_t area_from, area_to;                 // these depths, thousandths of a per cent
+    struct summary_samples *samples;
+    int sample_count;
+};
+
 struct summary_contrast {
     const char *model, *constraint, *placement, *name; // "middle_against_ends"
     const char *scope;                                 // "length 512", "all lengths"
@@ -80,6 +107,8 @@ struct summary_count {
 
 struct summary_model {
     const char *id, *name, *sha256, *numerics, *backend, *tensor_types;
+    int64_t planned, done, ok, invalid, error;
+    int64_t unscored; // ok trials with an unscored verdict
 };
 
 // A table that only some experiments have, as finished texts.
@@ -111,6 +140,8 @@ struct summary {
     int count_count;
     struct summary_table *tables; // models x (constraints, then "all")
     int table_count;
+    struct summary_aggregate *aggregates; // models x rows x (constraints that move, then "all")
+    int aggregate_count;
     struct summary_contrast *contrasts; // the primary first
     int contrast_count;
     struct summary_gate *gates;

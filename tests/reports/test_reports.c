@@ -54,6 +54,21 @@ static void fill_table(struct arena *a, struct summary *s) {
     s->table_count = 1;
 }
 
+static void fill_aggregate(struct arena *a, struct summary *s, const char *hostile) {
+    s->aggregates = arena_alloc(a, sizeof *s->aggregates);
+    s->aggregates[0] = (struct summary_aggregate){.model = hostile,
+                                                  .constraint = hostile,
+                                                  .placement = hostile,
+                                                  .rate = rate_of(4, 8),
+                                                  .level = 0.85,
+                                                  .effective = "512 tokens shown",
+                                                  .middle_gap = {true, true, 0.125, -0.05, 0.3, 12},
+                                                  .primacy = {true, false, 0.25, 0, 0, 8},
+                                                  .area = {true, true, 0.71, 0.6, 0.8, 12},
+                                                  .area_to = 50000};
+    s->aggregate_count = 1;
+}
+
 static struct fixture fixture_make(const char *hostile, struct str reply) {
     struct fixture f = {.arena = arena_create("test")};
     struct arena *a = f.arena;
@@ -74,7 +89,16 @@ static struct fixture fixture_make(const char *hostile, struct str reply) {
                           .ok = 1,
                           .does_not_show = hostile};
     s->models = arena_alloc(a, sizeof *s->models);
-    s->models[0] = (struct summary_model){hostile, hostile, "sha", "bf16-1", "cpu", "Q4_1"};
+    s->models[0] = (struct summary_model){.id = hostile,
+                                          .name = hostile,
+                                          .sha256 = "sha",
+                                          .numerics = "bf16-1",
+                                          .backend = "cpu",
+                                          .tensor_types = "Q4_1",
+                                          .planned = 31,
+                                          .invalid = 2,
+                                          .unscored = 3};
+    fill_aggregate(a, s, hostile);
     s->constraints = arena_array(a, 3, sizeof *s->constraints);
     s->constraint_texts = s->constraint_kinds = s->constraints;
     s->constraints[0] = hostile;
@@ -266,6 +290,27 @@ static void csv_is_strict_and_harmless(void **state) {
     free(large);
 }
 
+// A model's few numbers stand in each report, and without an interval it says why.
+static void few_numbers_are_shown(void **state) {
+    (void)state;
+    struct fixture f = fixture_make("name", STR("ok"));
+    struct err e = {0};
+    static const char *const parts[] = {"512 tokens shown", "85 %", "+12.5 points (-5.0 to +30.0)",
+                                        "+25.0 points (underpowered)", "71 % (60 to 80)"};
+    for (int k = 0; k < 3; k++) {
+        struct buf out = {0};
+        if (k == 0) ASSERT_OK(report_html(&f.record, &f.summary, &out, &e), e);
+        if (k == 1) ASSERT_OK(report_markdown(&f.record, &f.summary, &out, &e), e);
+        if (k == 2) report_terminal(&f.summary, &out);
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+            if (strstr(out.p, parts[i]) == NULL) fail_msg("report %d lacks %s", k, parts[i]);
+        if (k == 0) assert_non_null(strstr(out.p, "depths 0 to 50 %"));
+        if (k == 1) assert_non_null(strstr(out.p, "2 invalid, 0 error; 3 ok with an unscored"));
+        buf_free(&out);
+    }
+    arena_destroy(f.arena);
+}
+
 static void terminal_table_is_small(void **state) {
     (void)state;
     struct fixture f = fixture_make("name", STR("ok"));
@@ -288,6 +333,7 @@ int main(void) {
         cmocka_unit_test(no_text_runs_as_code),
         cmocka_unit_test(entities_are_shown_as_typed),
         cmocka_unit_test(csv_is_strict_and_harmless),
+        cmocka_unit_test(few_numbers_are_shown),
         cmocka_unit_test(terminal_table_is_small),
     };
     return cmocka_run_group_tests_name("reports", tests, NULL, NULL);

@@ -1,0 +1,88 @@
+#include "reports/html_aggregate.h"
+
+#include "reports/escape.h"
+#include "reports/layout.h"
+
+#include <stdio.h>
+
+static void add_text(struct buf *out, const char *text) {
+    buf_add_c(out, "<td>");
+    escape_html_c(out, text);
+    buf_add_c(out, "</td>");
+}
+
+static void add_models(const struct summary *s, struct buf *out) {
+    buf_add_c(out, "<div class=\"scroll\"><table><tr><th>model</th><th>trials planned</th>"
+                   "<th>done</th><th>ok</th><th>invalid</th><th>error</th>"
+                   "<th>ok, but a verdict is unscored</th></tr>\n");
+    for (int i = 0; i < s->model_count; i++) {
+        const struct summary_model *m = &s->models[i];
+        const int64_t counts[] = {m->planned, m->done, m->ok, m->invalid, m->error, m->unscored};
+        buf_add_c(out, "<tr>");
+        add_text(out, m->id);
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+            buf_printf(out, "<td>%lld</td>", (long long)counts[k]);
+        buf_add_c(out, "</tr>\n");
+    }
+    buf_add_c(out, "</table></div>\n");
+}
+
+// "All 0 % to 100 %" is said once, where an area spans less.
+static void add_area(const struct summary_aggregate *g, struct buf *out) {
+    char text[64];
+    layout_share(&g->area, text);
+    buf_printf(out, "<td>%s", text);
+    if (g->area.defined && (g->area_from > 0 || g->area_to < 100000))
+        buf_printf(out, ", depths %g to %g %%", g->area_from / 1000.0, g->area_to / 1000.0);
+    buf_add_c(out, "</td>");
+}
+
+static void add_row(const struct summary_aggregate *g, struct buf *out) {
+    char fraction[32], interval[32], text[64];
+    const char *const names[] = {g->model, g->constraint, g->placement};
+    const struct summary_estimate *const points[] = {&g->middle_gap, &g->primacy, &g->recency};
+    layout_fraction(&g->rate, fraction);
+    layout_interval(&g->rate, interval);
+    buf_add_c(out, "<tr>");
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) add_text(out, names[k]);
+    buf_printf(out, "<td>%s, %s</td>", fraction, interval);
+    add_text(out, g->effective);
+    for (size_t k = 0; k < sizeof points / sizeof *points; k++) {
+        layout_points(points[k], text);
+        add_text(out, text);
+    }
+    add_area(g, out);
+    for (int k = 0; k < g->sample_count; k++) {
+        layout_share(&g->samples[k].all, text);
+        add_text(out, text);
+        layout_share(&g->samples[k].any, text);
+        add_text(out, text);
+    }
+    buf_add_c(out, "</tr>\n");
+}
+
+void html_aggregate(const struct summary *s, struct buf *out) {
+    buf_add_c(out, "<h2>Each model in a few numbers</h2>\n");
+    add_models(s, out);
+    if (s->aggregate_count == 0) return;
+    const struct summary_aggregate *most = &s->aggregates[0];
+    for (int i = 1; i < s->aggregate_count; i++)
+        if (s->aggregates[i].sample_count > most->sample_count) most = &s->aggregates[i];
+    buf_printf(out,
+               "<div class=\"scroll\"><table><tr><th>model</th><th>constraint</th><th>row</th>"
+               "<th>met</th><th>effective length at %g %%</th><th>middle gap</th><th>primacy</th>"
+               "<th>recency</th><th>area over depth</th>",
+               most->level * 100);
+    for (int k = 0; k < most->sample_count; k++)
+        buf_printf(out, "<th>all of %d samples</th><th>any of %d</th>", most->samples[k].k,
+                   most->samples[k].k);
+    buf_add_c(out, "</tr>\n");
+    for (int i = 0; i < s->aggregate_count; i++) add_row(&s->aggregates[i], out);
+    buf_add_c(out,
+              "</table></div>\n<p class=\"soft\">Lengths are pooled, intervals are 95 % each "
+              "and clustered by repeat. Effective length: the longest length at which, and at "
+              "all shorter ones, the lower bound stays at the level; \"not excluded\" asks the "
+              "same of the upper bound. Middle gap: start and end, averaged, minus the "
+              "middle. Primacy: start minus middle; recency: end minus middle. Area: the mean "
+              "rate if the constraint may stand at any depth.</p>\n");
+}
