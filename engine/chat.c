@@ -1,4 +1,4 @@
-#include "engine/chat.h"
+#include "engine/chat_impl.h"
 
 #include "engine/base/hash.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define TEMPLATE_KEY "tokenizer.chat_template"
-#define NAMES "chatml, smollm2, qwen2, llama3, plain"
+#define NAMES "chatml, smollm2, qwen2, qwen2.5, llama3, llama3.1, plain"
 #define ROLE_BYTES_MAX 32
 
 // A turn is written as `open` role `between` text `close`.
@@ -18,6 +18,9 @@ struct chat_template {
     bool writes_bos;            // the template itself begins with the start token
     bool trims;                 // white space around each text is dropped
     const char *needs[3];       // control tokens that the vocabulary must have
+    // A template with a place for tools renders its conversations itself.
+    int (*render)(const struct provider_message *messages, size_t count, struct chat_pieces *p,
+                  struct err *e);
 };
 
 #define CHATML                                                                                     \
@@ -37,12 +40,19 @@ static const struct chat_template templates[] = {
      .writes_bos = true,
      .trims = true,
      .needs = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}},
+    {.name = "qwen2.5", .render = chat_qwen25, CHATML},
+    {.name = "llama3.1",
+     .open = "<|start_header_id|>",
+     .writes_bos = true,
+     .needs = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
+     .render = chat_llama31},
     {.name = "plain", .separator = "\n\n"},
 };
 #define TEMPLATE_COUNT (sizeof templates / sizeof templates[0])
 
-// SHA-256 of template texts (tests/oracle/chat_templates.py). Templates that write the date of the
-// day, tools or other things that no message says are left out on purpose.
+// SHA-256 of template texts (tests/oracle/chat_templates.py, tool_templates.py), with and without
+// the line break at their end. Templates that write the date of the day or other things that no
+// message says are left out on purpose; Llama 3.1's date is a fixed one.
 static const struct {
     const char *sha256, *name;
 } identities[] = {
@@ -60,6 +70,10 @@ static const struct {
     {"4f46ecd43418f216df8c26936c60e5d04bcc81db47db5d86fbe889f64212dd4c", "llama3"},
     {"47d5a7b4840c2ff2dfa0828b2465a654bef3a6cdfe032e5e105f395e4ceee812", "llama3"},
     {"25d9364ce09288ed874ade392dfd082b81d3ea3b4d887f008fdcfd8427c7186b", "llama3"},
+    {"cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f", "qwen2.5"},
+    {"55b2f4a26ac9ee719330a61a0c39d9e538b0e9322212f048326318cff4f8674a", "qwen2.5"},
+    {"e10ca381b1ccc5cf9db52e371f3b6651576caee0a630b452e2816b2d404d4b65", "llama3.1"},
+    {"93c0e9aa3629bbd77e68dbc0f5621f6e6b23aa8d74b932595cdb8d64684526d7", "llama3.1"},
 };
 
 static const struct chat_template *template_named(const char *name) {
@@ -113,7 +127,7 @@ static bool is_space(uint32_t c) {
            c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-static struct str text_trim(struct str s) {
+struct str chat_trim(struct str s) {
     size_t begin = 0, end = 0;
     bool any = false;
     for (size_t at = 0; at < s.n;) {
@@ -158,19 +172,18 @@ static int tokens_check(const struct chat_template *t, const struct tokenizer *t
     return 0;
 }
 
-struct pieces {
-    struct provider_piece *items;
-    size_t count, capacity;
-};
-
-static void piece_add(struct pieces *p, struct str text, bool control) {
+void chat_piece(struct chat_pieces *p, struct str text, bool control) {
     if (text.n == 0) return;
-    assert(p->count < p->capacity);
+    p->items = arena_more(p->arena, p->items, p->count, sizeof *p->items);
     p->items[p->count++] = (struct provider_piece){text, control};
 }
 
+void chat_control(struct chat_pieces *p, const char *text) {
+    chat_piece(p, str_from(text), true);
+}
+
 // The start token, as a control piece that stands for exactly this id.
-static int bos_add(const struct tokenizer *tokenizer, struct pieces *p, struct err *e) {
+static int bos_add(const struct tokenizer *tokenizer, struct chat_pieces *p, struct err *e) {
     int32_t bos = tokenizer_bos(tokenizer);
     struct str text = tokenizer_bytes(tokenizer, bos);
     if (!tokenizer_is_control(tokenizer, bos) || tokenizer_find(tokenizer, text) != bos) {
@@ -180,7 +193,7 @@ static int bos_add(const struct tokenizer *tokenizer, struct pieces *p, struct e
             "control token",
             bos);
     }
-    piece_add(p, text, true);
+    chat_piece(p, text, true);
     return 0;
 }
 
@@ -189,19 +202,37 @@ static struct str header(const struct chat_template *t, struct str role, struct 
 }
 
 static int turns_add(const struct chat_template *t, const struct provider_message *messages,
-                     size_t count, struct arena *a, struct pieces *p, struct err *e) {
+                     size_t count, struct arena *a, struct chat_pieces *p, struct err *e) {
     if (t->default_system != NULL && !str_equal_c(messages[0].role, "system")) {
-        piece_add(p, header(t, STR("system"), a), true);
-        piece_add(p, str_from(t->default_system), true);
-        piece_add(p, str_from(t->close), true);
+        chat_piece(p, header(t, STR("system"), a), true);
+        chat_piece(p, str_from(t->default_system), true);
+        chat_piece(p, str_from(t->close), true);
     }
     for (size_t i = 0; i < count; i++) {
         TRY(role_check(t, messages[i].role, i, e));
-        piece_add(p, header(t, messages[i].role, a), true);
-        piece_add(p, t->trims ? text_trim(messages[i].text) : messages[i].text, false);
-        piece_add(p, str_from(t->close), true);
+        chat_piece(p, header(t, messages[i].role, a), true);
+        chat_piece(p, t->trims ? chat_trim(messages[i].text) : messages[i].text, false);
+        chat_piece(p, str_from(t->close), true);
     }
-    piece_add(p, header(t, STR("assistant"), a), true);
+    chat_piece(p, header(t, STR("assistant"), a), true);
+    return 0;
+}
+
+static int tools_check(const struct chat_template *t, const struct provider_message *messages,
+                       size_t count, struct err *e) {
+    if (t->render != NULL) return 0;
+    if (messages[0].tool_count > 0)
+        FAIL(e, ERR_CONFIG,
+             "template %s has no place for tools; put {{tools}} into a message to give them as "
+             "text, or choose one that has (qwen2.5, llama3.1) with models[].template",
+             t->name);
+    for (size_t i = 0; i < count; i++)
+        if (messages[i].call_count > 0)
+            FAIL(
+                e, ERR_CONFIG,
+                "message %zu calls tools, for which template %s has no place; qwen2.5 and llama3.1 "
+                "have one",
+                i + 1, t->name);
     return 0;
 }
 
@@ -210,12 +241,8 @@ int chat_render(const struct chat_template *t, const struct tokenizer *tokenizer
                 struct provider_piece **pieces, size_t *piece_count, struct err *e) {
     if (count == 0) FAIL(e, ERR_CONFIG, "the prompt has no messages");
     TRY(tokens_check(t, tokenizer, e));
-    for (size_t i = 0; i < count; i++)
-        if (messages[i].call_count > 0)
-            FAIL(e, ERR_CONFIG, "message %zu calls tools, for which template %s has no place",
-                 i + 1, t->name);
-    struct pieces p = {.capacity = 3 * count + 5};
-    p.items = arena_array(a, p.capacity, sizeof *p.items);
+    TRY(tools_check(t, messages, count, e));
+    struct chat_pieces p = {.arena = a};
     // Most templates that write no start token themselves begin with the role's; some files name
     // that very token as their start token.
     struct str bos = tokenizer_bytes(tokenizer, tokenizer_bos(tokenizer));
@@ -223,12 +250,15 @@ int chat_render(const struct chat_template *t, const struct tokenizer *tokenizer
     if (t->writes_bos || (tokenizer_adds_bos(tokenizer) && !begins_so)) {
         TRY(bos_add(tokenizer, &p, e));
     }
-    if (t->separator == NULL) {
+    if (t->render != NULL) {
+        for (size_t i = 0; i < count; i++) TRY(role_check(t, messages[i].role, i, e));
+        TRY(t->render(messages, count, &p, e));
+    } else if (t->separator == NULL) {
         TRY(turns_add(t, messages, count, a, &p, e));
     } else {
         for (size_t i = 0; i < count; i++) {
-            if (i > 0) piece_add(&p, str_from(t->separator), true);
-            piece_add(&p, messages[i].text, false);
+            if (i > 0) chat_piece(&p, str_from(t->separator), true);
+            chat_piece(&p, messages[i].text, false);
         }
     }
     *pieces = p.items;

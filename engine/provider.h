@@ -24,6 +24,10 @@ struct provider_message {
     struct str text;
     const struct provider_call *calls; // tools that an assistant's turn calls
     size_t call_count;
+    // Of the first message: the tools that the conversation offers, each a definition in OpenAI's
+    // spelling as json_python writes it.
+    const struct str *tools;
+    size_t tool_count;
 };
 
 // A run of prompt text. Template pieces are tokenized with control tokens on, all other text with

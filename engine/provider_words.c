@@ -161,8 +161,12 @@ int words_render(const struct provider_message *messages, size_t count, struct a
     struct provider_piece *out = arena_array(a, 3 * count + 1, sizeof *out);
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
-        if (messages[i].call_count > 0)
-            FAIL(e, ERR_CONFIG, "message %zu calls tools; this model has no place for that", i + 1);
+        if (messages[i].call_count > 0 || messages[i].tool_count > 0)
+            FAIL(
+                e, ERR_CONFIG,
+                "message %zu calls or brings tools; this model has no place for that ({{tools}} in "
+                "a message gives them as text)",
+                i + 1);
         const char *head = arena_printf(a, "<|im_start|>" STR_FMT "\n", STR_ARG(messages[i].role));
         out[n++] = (struct provider_piece){str_from(head), true};
         out[n++] = (struct provider_piece){messages[i].text, false};

@@ -217,6 +217,9 @@ struct experiment {
     struct experiment_generation generation;
     struct experiment_message *messages;
     int message_count;
+    struct str *tools; // definitions, as JSON; given to the chat template,
+    int tool_count;    // or as text where a message holds {{tools}}
+    bool tools_as_text;
     struct experiment_filler filler;
     struct experiment_variable *vars; // shared by messages and constraints
     int var_count;

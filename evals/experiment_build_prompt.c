@@ -28,6 +28,7 @@ void build_prompt(struct load *l, const json_t *o) {
         to->origin = l->origins != NULL ? l->origins[i].line : "";
         build_calls(l, json_object_get(m, "tool_calls"), to);
     }
+    x->tools = load_texts(l, o, "tools", &x->tool_count);
     static const char *const kinds[] = {"prose", "noise", "files", "pairs", "chat", NULL};
     static const char *const units[] = {"sentence", "paragraph", "document", NULL};
     const json_t *f = json_object_get(o, "filler");

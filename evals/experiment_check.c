@@ -100,6 +100,10 @@ static int see_reference(void *context, struct str name, struct err *e) {
         r->fillers++;
         return 0;
     }
+    if (r->filler && str_equal_c(name, "tools") && r->l->x->tool_count > 0) {
+        r->l->x->tools_as_text = true;
+        return 0;
+    }
     const char *known[256];
     size_t count = 0;
     const size_t most = sizeof known / sizeof *known;
@@ -515,8 +519,9 @@ static void check_repeats(struct load *l) {
         WRONG("repeats", "%d repeats, but the cases have %d rows; repeat r takes row r", x->repeats,
               l->case_count);
     for (int i = 0; i < l->column_count; i++)
-        if (strcmp(l->columns[i], "filler") == 0)
-            WRONG("cases.file", "a column is called 'filler', a name that is taken");
+        if (strcmp(l->columns[i], "filler") == 0 ||
+            (x->tool_count > 0 && strcmp(l->columns[i], "tools") == 0))
+            WRONG("cases.file", "a column is called '%s', a name that is taken", l->columns[i]);
 }
 
 void experiment_check(struct load *l) {

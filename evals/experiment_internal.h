@@ -26,7 +26,8 @@ struct load {
 int experiment_read(struct str source, const char *path,
                     const struct experiment_overrides *overrides, struct arena *a,
                     struct experiment **out, struct err *e);
-// Puts the turns of files in place of the messages that name them (prompt.messages[].file).
+// Puts the turns of files in place of the messages that name them (prompt.messages[].file), and the
+// definitions of prompt.tools_file in place of its path.
 void experiment_messages(struct load *l, json_t *resolved);
 // resolved.json into the struct. Names of models and constraints that do not exist are complained
 // about.

@@ -61,13 +61,26 @@ static int rules_once(const struct experiment *x, const struct repeat_draw *d, s
     return 0;
 }
 
+// The definitions one a line.
+static struct str tools_text(const struct experiment *x, struct arena *a) {
+    struct buf b = {0};
+    for (int i = 0; i < x->tool_count; i++) {
+        if (i > 0) buf_add_char(&b, '\n');
+        buf_add_str(&b, x->tools[i]);
+    }
+    struct str s = str_copy(a, buf_str(&b));
+    buf_free(&b);
+    return s;
+}
+
 int messages_draw(const struct experiment *x, const struct case_table *cases,
                   const struct case_row *row, struct arena *a, struct repeat_draw *d,
                   struct err *e) {
-    size_t most = (size_t)cases->column_count + (size_t)x->var_count + 1;
+    size_t most = (size_t)cases->column_count + (size_t)x->var_count + 2;
     struct variable *vars = arena_array(a, most, sizeof *vars);
     int count = 0;
     vars[count++] = (struct variable){"filler", STR(PROMPT_SLOT)};
+    if (x->tools_as_text) vars[count++] = (struct variable){"tools", tools_text(x, a)};
     for (int i = 0; i < x->var_count; i++)
         vars[count++] = (struct variable){x->vars[i].name, d->vars[i].value};
     for (int i = 0; i < cases->column_count; i++)
@@ -84,6 +97,10 @@ int messages_draw(const struct experiment *x, const struct case_table *cases,
                                                    .call_count = (size_t)m->call_count};
         buf_free(&text);
         if (result != 0) return -1;
+    }
+    if (!x->tools_as_text && x->message_count > 0) {
+        d->messages[0].tools = x->tools;
+        d->messages[0].tool_count = (size_t)x->tool_count;
     }
     return rules_once(x, d, e);
 }

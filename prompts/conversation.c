@@ -203,6 +203,8 @@ static void messages_make(struct making *m, struct conversation *out) {
     // The end of the last user turn is the closing unit's.
     if (m->spot_count > 0) m->spot_count--;
     memcpy(list + n, r->messages + m->slot + 1, (r->message_count - m->slot - 1) * sizeof *list);
+    list[0].tools = r->messages[0].tools; // also where the chat message itself was the first
+    list[0].tool_count = r->messages[0].tool_count;
     out->request.messages = list;
     out->request.message_count = r->message_count - 1 + m->turns;
 }

@@ -1,6 +1,7 @@
 // Rendered bytes equal to Jinja's, ids equal to HF tokenizers' on them; control ids only from the
 // template.
 #include "engine/chat.h"
+#include "engine/base/json.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/support.h"
@@ -120,6 +121,122 @@ static void test_goldens(void **state) {
     fixture_close(&f);
 }
 
+// ---- tools ----
+
+static struct str python_text(const json_t *value, struct arena *a) {
+    struct buf b = {0};
+    json_python(value, 0, &b);
+    struct str s = str_copy(a, buf_str(&b));
+    buf_free(&b);
+    return s;
+}
+
+static void message_read(const json_t *o, struct provider_message *out, struct arena *a) {
+    const json_t *calls = json_object_get(o, "tool_calls");
+    struct provider_call *list = arena_array(a, json_array_size(calls) + 1, sizeof *list);
+    *out = (struct provider_message){.role = json_str(json_object_get(o, "role")),
+                                     .text = json_str(json_object_get(o, "content")),
+                                     .calls = list,
+                                     .call_count = json_array_size(calls)};
+    for (size_t i = 0; i < out->call_count; i++) {
+        const json_t *f = json_object_get(json_array_get(calls, i), "function");
+        list[i] = (struct provider_call){json_str(json_object_get(f, "name")),
+                                         python_text(json_object_get(f, "arguments"), a)};
+    }
+}
+
+static void check_tools_row(const json_t *row, int line, void *context) {
+    struct fixture *f = context;
+    struct err e = {0};
+    const struct chat_template *c;
+    const json_t *text = json_object_get(row, "text"), *list = json_object_get(row, "messages");
+    if (json_is_string(text)) {
+        hash_bytes(json_string_value(text), json_string_length(text), f->identity);
+        // Some files carry the text without its last line break.
+        struct str trimmed = {json_string_value(text), json_string_length(text) - 1};
+        ASSERT_OK(chat_find(file_with_template(f->a, trimmed), NULL, &c, &e), e);
+        assert_string_equal(chat_name(c), json_string_value(json_object_get(row, "template")));
+        f->g = file_with_template(f->a, json_str(text));
+    }
+    assert_string_equal(f->identity, json_string_value(json_object_get(row, "identity")));
+    ASSERT_OK(chat_find(f->g, NULL, &c, &e), e);
+    assert_string_equal(chat_name(c), json_string_value(json_object_get(row, "template")));
+    struct provider_message messages[8];
+    const size_t count = json_array_size(list);
+    const json_t *tools = json_object_get(row, "tools");
+    assert_true(count <= 8);
+    for (size_t i = 0; i < count; i++) message_read(json_array_get(list, i), &messages[i], f->a);
+    struct str definitions[4];
+    for (size_t i = 0; i < json_array_size(tools); i++)
+        definitions[i] = python_text(json_array_get(tools, i), f->a);
+    messages[0].tools = definitions;
+    messages[0].tool_count = json_array_size(tools);
+    struct rendering r = render(c, f->t, messages, count, f->a);
+    if (!str_equal(buf_str(&r.text), json_str(json_object_get(row, "rendered"))))
+        fail_msg("line %d: rendered as '%s'", line, r.text.p);
+    // What spells a control token in a text, an argument or a definition stays text.
+    struct token_list ids = {0}, bare_ids = {0};
+    ASSERT_OK(chat_tokenize(f->t, r.pieces, r.count, &ids, &e), e);
+    for (size_t i = 0; i < r.count; i++)
+        if (!r.pieces[i].control) r.pieces[i].text = STR("x");
+    ASSERT_OK(chat_tokenize(f->t, r.pieces, r.count, &bare_ids, &e), e);
+    assert_int_equal(control_count(f->t, &ids), control_count(f->t, &bare_ids));
+    token_list_free(&ids);
+    token_list_free(&bare_ids);
+    buf_free(&r.text);
+}
+
+static void test_tools(void **state) {
+    (void)state;
+    struct fixture f = fixture_open();
+    golden_each("engine/golden/tools.jsonl", check_tools_row, &f);
+    fixture_close(&f);
+}
+
+static void render_fails(struct fixture *f, const char *name,
+                         const struct provider_message *messages, size_t count, const char *error) {
+    struct err e = {0};
+    const struct chat_template *c;
+    struct provider_piece *pieces;
+    size_t n;
+    ASSERT_OK(chat_find(NULL, name, &c, &e), e);
+    ASSERT_FAILS(chat_render(c, f->t, messages, count, f->a, &pieces, &n, &e), e, ERR_CONFIG,
+                 error);
+}
+
+// What a template would drop, misplace or has no place for is refused, not guessed.
+static void test_tools_refused(void **state) {
+    (void)state;
+    struct fixture f = fixture_open();
+    static const char *const without[] = {"chatml", "smollm2", "qwen2", "llama3", "plain"};
+    const struct str tool = STR("{\"type\": \"function\"}");
+    const struct provider_call calls[2] = {{STR("f"), STR("{}")}, {STR("g"), STR("{}")}};
+    const struct provider_message user = {.role = STR("user"), .text = STR("x")};
+    struct provider_message m[3] = {user, user, user};
+    m[0].tools = &tool;
+    m[0].tool_count = 1;
+    for (size_t i = 0; i < 5; i++)
+        render_fails(&f, without[i], m, 1, "no place for tools; put {{tools}} into a message");
+    m[0].role = STR("assistant");
+    render_fails(&f, "llama3.1", m, 1, "would take for the user's");
+    m[0].role = STR("system");
+    render_fails(&f, "llama3.1", m, 1, "into a user message, and there is none");
+    m[0] = user;
+    m[1] = (struct provider_message){
+        .role = STR("assistant"), .text = STR(""), .calls = calls, .call_count = 2};
+    for (size_t i = 0; i < 5; i++)
+        render_fails(&f, without[i], m, 2, "message 2 calls tools, for which template ");
+    render_fails(&f, "llama3.1", m, 2, "message 2 calls 2 tools");
+    m[1].call_count = 1;
+    m[1].text = STR("Wait.");
+    render_fails(&f, "llama3.1", m, 2, "has a text beside its tool call");
+    m[1] = (struct provider_message){.role = STR("developer"), .text = STR("x")};
+    render_fails(&f, "qwen2.5", m, 2, "role 'developer', which template qwen2.5 leaves out");
+    m[1].role = STR("a<b");
+    render_fails(&f, "llama3.1", m, 2, "template llama3.1 takes 1 to");
+    fixture_close(&f);
+}
+
 static void test_unknown_templates(void **state) {
     (void)state;
     struct fixture f = fixture_open();
@@ -129,7 +246,7 @@ static void test_unknown_templates(void **state) {
         chat_find(file_with_template(f.a, STR("{{ messages[0].content }}\n")), NULL, &c, &e), e,
         ERR_MODEL, "models[].template");
     assert_non_null(strstr(e.text, "template.gguf"));
-    assert_non_null(strstr(e.text, "chatml, smollm2, qwen2, llama3, plain"));
+    assert_non_null(strstr(e.text, "chatml, smollm2, qwen2, qwen2.5, llama3, llama3.1, plain"));
     ASSERT_FAILS(chat_find(file_with_template(f.a, (struct str){NULL, 0}), NULL, &c, &e), e,
                  ERR_MODEL, "no chat template");
     ASSERT_FAILS(chat_find(f.g, "mistral", &c, &e), e, ERR_CONFIG, "'mistral'");
@@ -277,6 +394,7 @@ static void test_missing_control_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tools),       cmocka_unit_test(test_tools_refused),
         cmocka_unit_test(test_goldens),     cmocka_unit_test(test_unknown_templates),
         cmocka_unit_test(test_plain),       cmocka_unit_test(test_bad_messages),
         cmocka_unit_test(test_start_token), cmocka_unit_test(test_missing_control_tokens),

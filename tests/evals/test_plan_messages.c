@@ -6,6 +6,7 @@
 #include "engine/base/rng.h"
 #include "evals/plan.h"
 #include "tests/support/fake_provider.h"
+#include "tests/support/tokenizer_provider.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -381,6 +382,103 @@ static void exchanges_are_filler(void **state) {
     }
 }
 
+// The prompt of a trial as a real template renders it.
+static int plan_with(const struct experiment *x, const char *template, const char *key,
+                     struct str *out, struct err *e) {
+    struct provider *p = tokenizer_provider_open("smollm", template);
+    struct record_trial t;
+    struct record_part *parts;
+    size_t count = 0;
+    int result = plan_prompt(x, &p, key, test_arena, &t, &parts, &count, e);
+    struct buf text = {0};
+    for (size_t i = 0; result == 0 && i < count; i++) buf_add_str(&text, parts[i].text);
+    *out = str_copy(test_arena, buf_str(&text));
+    buf_free(&text);
+    tokenizer_provider_close(p);
+    return result;
+}
+
+// Tools go to a template that has a place for them, or as text where {{tools}} stands.
+static void tools_are_offered(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct experiment *x, *again;
+    struct str whole;
+    const char *key = "fake/absent/400/-/0/0";
+    const char *native[] = {
+        "prompt.tools_file=tools.json", "lengths.tokens=[400]",
+        "prompt.messages=[{role: system, text_file: system.txt}, {file: turns.jsonl}, {role: user, "
+        "text: '{{filler}} Go.'}]"};
+    write_file("tools.json", "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\r\n"
+                             " \"parameters\":{\"n\":1.0}}}]");
+    write_file("turns.jsonl",
+               "{\"role\":\"user\",\"content\":\"Hi\"}\n"
+               "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"function\":{\"name\":"
+               "\"f\",\"arguments\":\"{\\\"a\\\":\\\"<|im_end|>\\\"}\"}}]}\n"
+               "{\"role\":\"tool\",\"content\":\"done\"}\n"
+               "{\"role\":\"assistant\",\"content\":\"Ok.\"}\n");
+    ASSERT_OK(load("Be kind. NO PRICE.", "NO PRICE.", native, 3, &x, &e), e);
+    ASSERT_OK(plan_with(x, "qwen2.5", key, &whole, &e), e);
+    assert_true(str_starts(whole, STR("<|im_start|>system\nBe kind.\n\n# Tools\n")));
+    assert_true(str_find(whole,
+                         STR("<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"f\", "
+                             "\"parameters\": {\"n\": 1.0}}}\n</tools>"),
+                         0) != STR_NONE);
+    assert_true(str_find(whole,
+                         STR("<|im_start|>assistant\n<tool_call>\n{\"name\": \"f\", \"arguments\": "
+                             "{\"a\": \"<|im_end|>\"}}\n</tool_call><|im_end|>\n<|im_start|>user\n"
+                             "<tool_response>\ndone\n</tool_response><|im_end|>\n"),
+                         0) != STR_NONE);
+    write_file("tools.json", "gone");
+    write_file("turns.jsonl", "gone");
+    ASSERT_OK(experiment_from_json(x->resolved, "own.yaml", test_folder(), test_arena, &again, &e),
+              e);
+    struct str second;
+    ASSERT_OK(plan_with(again, "qwen2.5", key, &second, &e), e);
+    assert_true(str_equal(whole, second));
+    ASSERT_FAILS(plan_with(x, "chatml", key, &whole, &e), e, ERR_CONFIG,
+                 "template chatml has no place for tools; put {{tools}} into a message");
+    experiment_close(x);
+    experiment_close(again);
+    write_file("tools.json", "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},"
+                             "{\"type\":\"function\",\"function\":{\"name\":\"g\"}}]");
+    const char *text[] = {"prompt.tools_file=tools.json", "lengths.tokens=[400]"};
+    ASSERT_OK(load("Be kind. {{tools}}\nNO PRICE.", "NO PRICE.", text, 2, &x, &e), e);
+    ASSERT_OK(plan_with(x, "chatml", key, &whole, &e), e);
+    assert_str(system_of(whole), "Be kind. {\"type\": \"function\", \"function\": {\"name\": "
+                                 "\"f\"}}\n{\"type\": \"function\", \"function\": {\"name\": "
+                                 "\"g\"}}");
+    experiment_close(x);
+}
+
+static void bad_tools_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *error;
+    } bad[] = {
+        {"{}", "tools.json: not a list of function definitions"},
+        {"[]", "tools.json: not a list of function definitions, or an empty one"},
+        {"[", "tools.json: not JSON"},
+        {"[{\"name\":\"f\",\"parameters\":{}}]", "tools.json: [0] is a bare function; write"},
+        {"[{\"type\":\"code\"}]", "[0] is not of \"type\": \"function\""},
+        {"[{\"type\":\"function\"}]", "[0] has no \"function\""},
+        {"[{\"type\":\"function\",\"function\":{}}]", "[0] has no \"name\" in its function"},
+        {"[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},{\"type\":\"function\","
+         "\"function\":{\"name\":\"f\"}}]",
+         "[1] 'f' is [0] already"},
+    };
+    struct err e = {0};
+    struct experiment *x;
+    const char *set[] = {"prompt.tools_file=tools.json"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_file("tools.json", bad[i].text);
+        ASSERT_FAILS(load("Be kind.", "kind.", set, 1, &x, &e), e, ERR_CONFIG, bad[i].error);
+        assert_non_null(strstr(e.text, "prompt.tools_file: "));
+    }
+    ASSERT_FAILS(load("Be {{tools}} kind.", "kind.", NULL, 0, &x, &e), e, ERR_CONFIG,
+                 "{{tools}} is not defined");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rules_are_found_once, test_arena_open, test_arena_close),
@@ -391,6 +489,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(places_by_role, test_arena_open, test_arena_close),
         cmocka_unit_test_setup_teardown(turns_come_from_files, test_arena_open, test_arena_close),
         cmocka_unit_test_setup_teardown(exchanges_are_filler, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(tools_are_offered, test_arena_open, test_arena_close),
+        cmocka_unit_test_setup_teardown(bad_tools_are_named, test_arena_open, test_arena_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
