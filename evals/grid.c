@@ -35,7 +35,7 @@ int grid_column(const struct tally *t, int placement, int32_t depth) {
     return -1;
 }
 
-static bool has_trials(const struct grid *g, int column) {
+bool grid_has_trials(const struct grid *g, int column) {
     for (int length = 0; length < g->tally->length_count; length++)
         for (int r = 0; r < g->tally->repeats; r++)
             if (grid_at(g, length, column, r)->n > 0) return true;
@@ -47,7 +47,7 @@ int grid_columns(const struct grid *g, int placement, bool depths_only, int *col
     int count = 0;
     for (int i = 0; i < t->column_count; i++) {
         const struct tally_column *c = &t->columns[i];
-        if (c->placement != placement || c->of != NULL || !has_trials(g, i)) continue;
+        if (c->placement != placement || c->of != NULL || !grid_has_trials(g, i)) continue;
         if (!depths_only || place_is_depth(c->place)) columns[count++] = i;
     }
     return count;

@@ -28,6 +28,7 @@ const struct grid_cell *grid_at(const struct grid *g, int length, int column, in
 
 // The column of a row at a depth; -1: none.
 int grid_column(const struct tally *t, int placement, int32_t depth);
+bool grid_has_trials(const struct grid *g, int column);
 // The columns of a row at places where this constraint has trials, in reading order; `depths_only`
 // leaves anchors out. Returns their count; `columns` has room for column_count.
 int grid_columns(const struct grid *g, int placement, bool depths_only, int *columns);

@@ -2,6 +2,7 @@
 
 #include "evals/aggregate.h"
 #include "evals/contrast.h"
+#include "evals/contrast_models.h"
 #include "evals/gates.h"
 #include "evals/reach.h"
 #include "evals/stats.h"
@@ -339,6 +340,7 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     take_tables(r, &t, a, out);
     aggregate_all(&t, a, &out->aggregates, &out->aggregate_count);
     contrast_all(&t, a, &out->contrasts, &out->contrast_count);
+    contrast_models(&t, a, &out->model_contrasts, &out->model_contrast_count);
     struct grid_list grids = {.arena = a};
     grids_wordings(&t, &grids);
     grids_conflicts(&t, &grids);

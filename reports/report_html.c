@@ -2,6 +2,7 @@
 #include "reports/escape.h"
 #include "reports/grid.h"
 #include "reports/html_aggregate.h"
+#include "reports/html_contrasts.h"
 #include "reports/html_page.h"
 #include "reports/html_trials.h"
 #include "reports/layout.h"
@@ -175,45 +176,6 @@ static void add_figures(const struct summary *s, struct buf *out) {
     }
 }
 
-static void add_contrasts(const struct summary *s, struct buf *out) {
-    if (s->contrast_count == 0) return;
-    buf_add_c(out, "<h2>Contrasts between placements</h2>\n<p class=\"soft\">Paired per repeat: "
-                   "the same filler and values at every place. Exact sign-flip test, two-sided; "
-                   "places_alike: Cochran's Q, permuted within repeats, and bounds of the "
-                   "largest difference. A difference is claimed where both the p-value after "
-                   "Holm's correction and the interval show it.</p>\n<div class=\"scroll\"><table>"
-                   "<tr><th></th><th>model</th><th>constraint</th><th>row</th><th>contrast</th>"
-                   "<th>scope</th><th>repeats</th><th>difference</th><th>95 % interval</th>"
-                   "<th>p</th><th>p, Holm</th></tr>\n");
-    for (int i = 0; i < s->contrast_count; i++) {
-        const struct summary_contrast *c = &s->contrasts[i];
-        const char *const texts[] = {c->primary ? "primary" : "exploratory",
-                                     c->model,
-                                     c->constraint,
-                                     c->placement,
-                                     c->name,
-                                     c->scope};
-        buf_add_c(out, "<tr>");
-        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
-            buf_add_c(out, "<td>");
-            escape_html_c(out, texts[k]);
-            buf_add_c(out, "</td>");
-        }
-        if (!c->defined) {
-            buf_add_c(out, "<td colspan=\"5\" class=\"soft\">undefined: a placement is "
-                           "missing</td></tr>\n");
-            continue;
-        }
-        buf_printf(out, "<td>%d</td><td>%+.1f points</td><td>", c->repeats, c->effect * 100);
-        if (c->has_interval)
-            buf_printf(out, "%+.1f to %+.1f</td><td>%.4f</td><td>%.4f</td></tr>\n", c->low * 100,
-                       c->high * 100, c->p, c->p_holm);
-        else
-            buf_add_c(out, "underpowered</td><td>-</td><td>-</td></tr>\n");
-    }
-    buf_add_c(out, "</table></div>\n");
-}
-
 static void add_constraints(const struct summary *s, struct buf *out) {
     buf_add_c(out, "<h2>Constraints and models</h2>\n<div class=\"scroll\"><table><tr>"
                    "<th>constraint</th><th>kind</th><th>text</th></tr>\n");
@@ -260,7 +222,7 @@ int report_html(const struct record *r, const struct summary *s, struct buf *out
     add_verdict(s, out);
     html_aggregate(s, out);
     add_figures(s, out);
-    add_contrasts(s, out);
+    html_contrasts(s, out);
     grids_html(s, out);
     add_constraints(s, out);
     TRY(html_trials(r, s, out, e));

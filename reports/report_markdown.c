@@ -141,6 +141,17 @@ static void add_contrasts(const struct summary *s, struct buf *out) {
     buf_add_char(out, '\n');
 }
 
+static void add_model_contrasts(const struct summary *s, struct buf *out) {
+    if (s->model_contrast_count == 0) return;
+    buf_add_c(out, "## Contrasts between models\n\n");
+    for (int i = 0; i < s->model_contrast_count; i++) {
+        buf_add_c(out, "- ");
+        escape_markdown(out, str_from(s->model_contrasts[i].sentence));
+        buf_add_char(out, '\n');
+    }
+    buf_add_char(out, '\n');
+}
+
 static void add_gates(const struct summary *s, struct buf *out) {
     if (s->gate_count == 0) return;
     buf_add_c(out,
@@ -178,6 +189,7 @@ int report_markdown(const struct record *r, const struct summary *s, struct buf 
             if (layout_has_row(s, &s->tables[t], rows[i]))
                 add_table(s, &s->tables[t], rows[i], out);
     add_contrasts(s, out);
+    add_model_contrasts(s, out);
     grids_markdown(s, out);
     add_gates(s, out);
     buf_add_c(out, "## Models\n\n");

@@ -98,6 +98,9 @@ void report_terminal(const struct summary *s, struct buf *out) {
     for (int i = 0; i < s->aggregate_count; i++) add_aggregate(&s->aggregates[i], out);
     for (int i = 0; i < s->contrast_count && s->contrasts[i].primary; i++)
         buf_printf(out, "%s\n", s->contrasts[i].sentence);
+    for (int i = 0; i < s->model_contrast_count; i++)
+        if (strcmp(s->model_contrasts[i].scope, "all lengths") == 0 || s->length_count == 1)
+            buf_printf(out, "%s\n", s->model_contrasts[i].sentence);
     for (int i = 0; i < s->gate_count; i++)
         buf_printf(out, "gate %s: %s (%s)\n", s->gates[i].id, layout_gate_word(s->gates[i].result),
                    s->gates[i].why);

@@ -75,7 +75,12 @@ struct summary_aggregate {
     int sample_count;
 };
 
+// Between models: what makes a repeat of both a pair.
+enum summary_pairing { PAIRING_NONE, PAIRING_TEXT, PAIRING_IDS };
+
 struct summary_contrast {
+    const char *other; // between models: the second one; NULL between places
+    enum summary_pairing pairing;
     const char *model, *constraint, *placement, *name; // "middle_against_ends"
     const char *scope;                                 // "length 512", "all lengths"
     bool primary, defined;
@@ -144,6 +149,8 @@ struct summary {
     int aggregate_count;
     struct summary_contrast *contrasts; // the primary first
     int contrast_count;
+    struct summary_contrast *model_contrasts; // the first model minus the other
+    int model_contrast_count;
     struct summary_gate *gates;
     int gate_count;
     struct summary_grid *grids; // spread between wordings, conflicts

@@ -1,0 +1,203 @@
+#include "evals/contrast_models.h"
+
+#include "evals/contrast_words.h"
+#include "evals/grid.h"
+#include "evals/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pending {
+    struct summary_contrast contrast;
+    double apart; // shares of unscored trials
+};
+struct family {
+    struct tally *t;
+    struct arena *arena;
+    struct pending *p;
+    int count;
+};
+
+// ---- are they pairs? ----
+
+static const char *behind_model(const struct record_trial *t) {
+    return t->key + strlen(t->model);
+}
+
+static int by_cell(const void *left, const void *right) {
+    const struct record_trial *a = *(const struct record_trial *const *)left;
+    const struct record_trial *b = *(const struct record_trial *const *)right;
+    return strcmp(behind_model(a), behind_model(b));
+}
+
+static const struct record_trial **placed_trials(const struct tally *t, int model, struct arena *a,
+                                                 int64_t *count) {
+    const struct record_trial **list = arena_array(a, (size_t)t->trial_count + 1, sizeof *list);
+    *count = 0;
+    for (int64_t i = 0; i < t->trial_count; i++)
+        if (t->trials[i].model == model && t->trials[i].arm == ARM_PLACED)
+            list[(*count)++] = t->trials[i].planned;
+    qsort(list, (size_t)*count, sizeof *list, by_cell);
+    return list;
+}
+
+// Equal, and known.
+static bool same(const char *a, const char *b) {
+    return a[0] != '\0' && strcmp(a, b) == 0;
+}
+
+static enum summary_pairing pairing_of(const struct tally *t, int first, int second,
+                                       struct arena *a) {
+    int64_t n, m, i = 0, k = 0, both = 0;
+    const struct record_trial **x = placed_trials(t, first, a, &n);
+    const struct record_trial **y = placed_trials(t, second, a, &m);
+    bool ids = true, text = true;
+    while (i < n && k < m) {
+        int order = by_cell(&x[i], &y[k]);
+        if (order == 0) {
+            ids = ids && same(x[i]->ids_sha256, y[k]->ids_sha256);
+            text = text && same(x[i]->prompt_sha256, y[k]->prompt_sha256);
+            both++;
+        }
+        i += order <= 0;
+        k += order >= 0;
+    }
+    return both == 0 ? PAIRING_NONE : ids ? PAIRING_IDS : text ? PAIRING_TEXT : PAIRING_NONE;
+}
+
+// ---- one contrast ----
+
+struct sides {
+    struct grid first, second;
+    struct grid_sum sum; // over the columns that both have
+    enum summary_pairing pairing;
+};
+
+static void take_sides(const struct tally *t, int first, int second, int constraint,
+                       struct arena *a, struct sides *s) {
+    size_t most = (size_t)t->column_count + 1;
+    int *columns = arena_array(a, most, sizeof *columns), count = 0;
+    double *weights = arena_array(a, most, sizeof *weights);
+    grid_fill(&s->first, t, first, constraint, a);
+    grid_fill(&s->second, t, second, constraint, a);
+    for (int c = 0; c < t->column_count; c++)
+        if (grid_has_trials(&s->first, c) && grid_has_trials(&s->second, c)) columns[count++] = c;
+    for (int c = 0; c < count; c++) weights[c] = 1.0 / count;
+    s->sum = (struct grid_sum){columns, weights, count, 0, 0};
+}
+
+static void test_pairs(const struct sides *s, const char *stream, struct arena *a,
+                       struct summary_contrast *c) {
+    const struct tally *t = s->first.tally;
+    double *d = arena_array(a, (size_t)t->repeats + 1, sizeof *d), x, y;
+    for (int r = 0; r < t->repeats; r++)
+        if (grid_value(&s->first, &s->sum, r, &x) && grid_value(&s->second, &s->sum, r, &y))
+            d[c->repeats++] = x - y;
+    c->defined = c->repeats > 0;
+    c->underpowered = c->repeats < STATS_REPEATS_LEAST;
+    if (!c->defined) return;
+    c->effect = stats_mean(d, c->repeats);
+    c->p = stats_sign_flip(d, c->repeats, t->x->seed, stream, &c->nonzero);
+    contrast_take_interval(c, stats_paired(d, c->repeats));
+}
+
+static void test_groups(const struct sides *s, const char *stream, struct arena *a,
+                        struct summary_contrast *c) {
+    const struct tally *t = s->first.tally;
+    double *x = arena_array(a, (size_t)t->repeats + 1, sizeof *x);
+    double *y = arena_array(a, (size_t)t->repeats + 1, sizeof *y);
+    int n = grid_values(&s->first, &s->sum, x), m = grid_values(&s->second, &s->sum, y);
+    c->repeats = n < m ? n : m;
+    c->defined = c->repeats > 0;
+    c->underpowered = c->repeats < STATS_REPEATS_LEAST;
+    if (!c->defined) return;
+    double p = stats_mean(x, n), q = stats_mean(y, m);
+    double most = (double)s->sum.count * (s->sum.last_length - s->sum.first_length) * t->samples;
+    c->effect = p - q;
+    c->p = stats_two(x, n, y, m, t->x->seed, stream);
+    contrast_take_interval(
+        c, stats_two_difference(p, stats_shares(x, n, most), q, stats_shares(y, m, most)));
+}
+
+static double unscored_share(const struct grid *g, const struct grid_sum *s) {
+    double share = 0;
+    for (int k = 0; k < s->count; k++)
+        share += grid_unscored(g, s->columns[k], s->first_length, s->last_length) / s->count;
+    return share;
+}
+
+static void add_one(struct family *f, struct sides *s, int first_length, int last_length) {
+    const struct tally *t = f->t;
+    const struct experiment *x = t->x;
+    struct pending p = {.contrast = {.model = x->models[s->first.model].id,
+                                     .other = x->models[s->second.model].id,
+                                     .constraint = s->first.constraint < 0
+                                                       ? "all"
+                                                       : x->constraints[s->first.constraint].id,
+                                     .placement = "all rows",
+                                     .name = "model_against_model",
+                                     .pairing = s->pairing,
+                                     .p = 1,
+                                     .p_holm = 1}};
+    struct summary_contrast *c = &p.contrast;
+    c->scope = contrast_scope(t, first_length, last_length, f->arena);
+    s->sum.first_length = first_length;
+    s->sum.last_length = last_length;
+    const char *stream =
+        arena_printf(f->arena, "models/%s/%s/%s/%s", c->model, c->other, c->constraint, c->scope);
+    (s->pairing == PAIRING_NONE ? test_groups : test_pairs)(s, stream, f->arena, c);
+    if (!c->defined) return;
+    p.apart = fabs(unscored_share(&s->first, &s->sum) - unscored_share(&s->second, &s->sum));
+    f->p = arena_more(f->arena, f->p, (size_t)f->count, sizeof *f->p);
+    f->p[f->count++] = p;
+}
+
+static void add_constraint(struct family *f, int first, int second, int constraint,
+                           enum summary_pairing pairing) {
+    struct sides s = {.pairing = pairing};
+    take_sides(f->t, first, second, constraint, f->arena, &s);
+    if (s.sum.count == 0) return;
+    int lengths = f->t->length_count;
+    for (int l = 0; l < lengths && lengths > 1; l++) add_one(f, &s, l, l + 1);
+    add_one(f, &s, 0, lengths);
+}
+
+// ---- the family ----
+
+static const char *seen_words(const struct summary_contrast *c, struct arena *a) {
+    static const char *const pairings[] = {
+        [PAIRING_NONE] = "unpaired, as the two get different prompts: permutation test",
+        [PAIRING_TEXT] = "paired by repeat, equal text",
+        [PAIRING_IDS] = "paired by repeat, equal token ids"};
+    return arena_printf(a, "%s is met %.1f points %s often by %s than by %s at %s, %s",
+                        contrast_what(c), 100 * fabs(c->effect), c->effect < 0 ? "less" : "more",
+                        c->model, c->other, c->scope, pairings[c->pairing]);
+}
+
+static void correct(struct family *f) {
+    double *p = arena_array(f->arena, (size_t)f->count + 1, sizeof *p);
+    double *adjusted = arena_array(f->arena, (size_t)f->count + 1, sizeof *adjusted);
+    for (int i = 0; i < f->count; i++) p[i] = f->p[i].contrast.p;
+    stats_holm(p, f->count, adjusted);
+    for (int i = 0; i < f->count; i++) {
+        struct summary_contrast *c = &f->p[i].contrast;
+        c->p_holm = adjusted[i];
+        contrast_write(c, seen_words(c, f->arena), "models", f->p[i].apart, f->arena);
+    }
+}
+
+void contrast_models(struct tally *t, struct arena *a, struct summary_contrast **out, int *count) {
+    struct family f = {.t = t, .arena = a};
+    const int models = t->x->model_count, constraints = t->x->constraint_count;
+    for (int first = 0; first < models; first++)
+        for (int second = first + 1; second < models; second++) {
+            enum summary_pairing pairing = pairing_of(t, first, second, a);
+            for (int c = 0; c < constraints; c++) add_constraint(&f, first, second, c, pairing);
+            if (constraints > 1) add_constraint(&f, first, second, TALLY_ALL_CONSTRAINTS, pairing);
+        }
+    correct(&f);
+    *count = f.count;
+    *out = arena_array(a, (size_t)f.count + 1, sizeof **out);
+    for (int i = 0; i < f.count; i++) (*out)[i] = f.p[i].contrast;
+}
