@@ -54,6 +54,12 @@ const struct cli_verb cli_verbs[] = {
      "Judges the recorded replies again, with the recorded checks or with those of --experiment,\n"
      "and writes the verdicts to RUN/scores-<12 hex>.jsonl. The ledger is never changed.",
      cli_score},
+    {"review", "RUN", "a blind sample of replies for a person to judge",
+     "Writes a CSV of replies and constraints without verdict, depth, length or model; somebody "
+     "fills\n"
+     "in its column human (met, omitted, violated, unsure). --import, with the same --sample and\n"
+     "--seed, prints how far the checks agree and keeps it in RUN/reviews/; reports then say so.",
+     cli_review},
     {"report", "RUN", "write the reports again, from the record alone", NULL, cli_report},
     {"view", "RUN", "serve the reports on 127.0.0.1",
      "Prints the address. Beside the four reports there is a page of facts that no report reads:\n"

@@ -82,6 +82,7 @@ int cli_prompt(int argc, char **argv);
 int cli_repeat(int argc, char **argv);
 int cli_try(int argc, char **argv);
 int cli_score(int argc, char **argv);
+int cli_review(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_view(int argc, char **argv);
 int cli_compare(int argc, char **argv);

@@ -5,6 +5,7 @@
 #include "evals/contrast_models.h"
 #include "evals/gates.h"
 #include "evals/reach.h"
+#include "evals/review.h"
 #include "evals/stats.h"
 #include "evals/summarize_grids.h"
 #include "evals/summarize_words.h"
@@ -347,6 +348,7 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     out->grids = grids.p;
     out->grid_count = grids.count;
     out->does_not_show = summarize_limits(&t, a);
+    TRY(review_sentence(r, a, &out->audit, e));
     return gates_judge(&t, r, out->complete, NULL, a, &out->gates, &out->gate_count, e);
 }
 

@@ -44,6 +44,9 @@ static void add_counts(const struct summary *s, struct buf *out) {
         escape_html_c(out, s->warnings[i]);
         buf_add_c(out, "</div>\n");
     }
+    buf_add_c(out, "<p class=\"audit\">");
+    escape_html_c(out, s->audit);
+    buf_add_c(out, "</p>\n");
 }
 
 static void add_sentence(const struct summary_contrast *c, struct buf *out) {

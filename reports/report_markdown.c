@@ -25,6 +25,8 @@ static void add_counts(const struct summary *s, struct buf *out) {
         escape_markdown(out, str_from(s->warnings[i]));
         buf_add_c(out, "\n\n");
     }
+    escape_markdown(out, str_from(s->audit));
+    buf_add_c(out, "\n\n");
 }
 
 static void add_rate(const struct summary_rate *r, struct buf *out) {

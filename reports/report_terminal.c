@@ -105,6 +105,7 @@ void report_terminal(const struct summary *s, struct buf *out) {
         buf_printf(out, "gate %s: %s (%s)\n", s->gates[i].id, layout_gate_word(s->gates[i].result),
                    s->gates[i].why);
     for (int i = 0; i < s->warning_count; i++) buf_printf(out, "warning: %s\n", s->warnings[i]);
+    buf_printf(out, "%s\n", s->audit);
     buf_printf(out, "%lld of %lld trials: %lld ok, %lld invalid, %lld error%s\n",
                (long long)s->done, (long long)s->planned, (long long)s->ok, (long long)s->invalid,
                (long long)s->error, s->partial ? " (a partial plan)" : "");

@@ -158,6 +158,7 @@ struct summary {
     const char **warnings; // shown on top
     int warning_count;
     const char *does_not_show; // a paragraph made from the design
+    const char *audit; // "The checks agree with a human on 58 of 60 ...", or that nobody looked
 };
 
 // Renderers: append to `out`. Equal records give equal bytes.

@@ -87,7 +87,8 @@ static struct fixture fixture_make(const char *hostile, struct str reply) {
                           .planned = 1,
                           .done = 1,
                           .ok = 1,
-                          .does_not_show = hostile};
+                          .does_not_show = hostile,
+                          .audit = hostile};
     s->models = arena_alloc(a, sizeof *s->models);
     s->models[0] = (struct summary_model){.id = hostile,
                                           .name = hostile,
