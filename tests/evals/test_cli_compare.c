@@ -1,5 +1,6 @@
 // compare and baseline as a user types them: a run, its baseline, a worse run.
 #include "tests/support/fast_folder.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/sample_run.h"
 #include "tests/support/support.h"
 
@@ -239,6 +240,41 @@ static void files_for_people_and_ci(void **state) {
     assert_holds(content("refused/compare.md"), "not allowed");
 }
 
+// Whatever is another one than the baseline's is named, and nothing is compared unasked. The real
+// engine, with a tiny model.
+static void what_differs_is_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *set, *word; // word NULL: it changes nothing that a reply depends on
+    } cases[] = {{"models[0].template=plain", "template,prompts"},
+                 {"prompt.filler.kind=noise", "prompts"},
+                 {"seed=12", "prompts"},
+                 {"constraints[0].ignore_case=true", "checks"},
+                 {"generation.max_tokens=11", "generation"},
+                 {"models[0].numerics=f32", "numerics"},
+                 {"models[0].context_tokens=2048", NULL}};
+    const char *set = "--set tolerate.unscored=100%";
+    sample_local_experiment(test_arena, fast_folder(), "l", 1);
+    expect(0, arena_printf(test_arena, "run l.yaml %s -o local", set));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *folder = arena_printf(test_arena, "local%zu", i);
+        expect(0, arena_printf(test_arena, "run l.yaml %s --set '%s' -o %s", set, cases[i].set,
+                               folder));
+        expect(cases[i].word == NULL ? 0 : 3, arena_printf(test_arena, "compare local %s", folder));
+        if (cases[i].word == NULL)
+            assert_holds(out, "identity: nothing differs\nreplies: 9 of 9 identical");
+        else
+            assert_holds(out, arena_printf(test_arena, "compare local %s --allow %s\n", folder,
+                                           cases[i].word));
+    }
+    // the same name, other weights
+    tiny_model_write(path_join(test_arena, fast_folder(), "l.gguf"),
+                     &(struct tiny_model_options){.seed = 6});
+    expect(0, arena_printf(test_arena, "run l.yaml %s -o other", set));
+    expect(3, "compare local other");
+    assert_holds(out, "compare local other --allow model\n");
+}
+
 static void check_script(int code, const char *folder) {
     const char *command = arena_printf(
         test_arena,
@@ -289,6 +325,7 @@ int main(void) {
         cmocka_unit_test(another_plan),
         cmocka_unit_test(another_prompt),
         cmocka_unit_test(files_for_people_and_ci),
+        cmocka_unit_test(what_differs_is_named),
         cmocka_unit_test(the_ci_recipe),
         cmocka_unit_test(wrong_words),
         cmocka_unit_test(gates_with_a_baseline),
