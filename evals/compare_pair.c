@@ -78,17 +78,33 @@ static void match_constraints(struct comparison *c, struct arena *a) {
         before->constraint_count + now->constraint_count - 2 * c->constraint_count;
 }
 
+static bool has_constraint(const struct baseline *b, const char *id) {
+    for (int i = 0; i < b->constraint_count; i++)
+        if (strcmp(b->constraints[i], id) == 0) return true;
+    return false;
+}
+
+static void add_missing(const struct baseline *in, const struct baseline *of, const char *where,
+                        struct buf *out) {
+    int count = 0;
+    for (int i = 0; i < in->constraint_count; i++) {
+        if (has_constraint(of, in->constraints[i])) continue;
+        buf_printf(out, "%s%s", count++ == 0 ? ", constraints " : " ", in->constraints[i]);
+    }
+    if (count > 0) buf_printf(out, " only in the %s", where);
+}
+
 static const char *plan_words(const struct comparison *c, struct arena *a) {
-    const char *constraints =
-        c->only_constraints > 0
-            ? arena_printf(a, ", %d constraint%s of only one of them", c->only_constraints,
-                           c->only_constraints == 1 ? "" : "s")
-            : "";
-    return arena_printf(a,
-                        "the plans differ: %lld trials in both, %lld only in the baseline, %lld "
-                        "only in the run%s",
-                        (long long)c->pair_count, (long long)c->only_before, (long long)c->only_now,
-                        constraints);
+    struct buf out = {0};
+    buf_printf(&out,
+               "the plans differ: %lld trials in both, %lld only in the baseline, %lld only in the "
+               "run",
+               (long long)c->pair_count, (long long)c->only_before, (long long)c->only_now);
+    add_missing(c->before, c->now, "baseline", &out);
+    add_missing(c->now, c->before, "run", &out);
+    const char *text = arena_memdup(a, out.p, out.n);
+    buf_free(&out);
+    return text;
 }
 
 static void refuse(struct comparison *c, struct arena *a) {

@@ -296,6 +296,28 @@ static void plans_that_differ(void **state) {
     close_pair(&p);
 }
 
+static void constraints_that_differ(void **state) {
+    (void)state;
+    struct pair p;
+    open_pair(&p);
+    compared_run(&p.before, 1, "w");
+    compared_run(&p.now, 1, "w");
+    for (int64_t i = 0; i < p.now.r.trial_count; i++)
+        p.now.r.outcomes[i]->verdicts[1].constraint = "discount";
+    compare(&p, &plain);
+    assert_string_equal(p.c.refused,
+                        "the plans differ: 180 trials in both, 0 only in the baseline, 0 only in "
+                        "the run, constraints price only in the baseline, constraints discount "
+                        "only in the run");
+    struct compare_options o = plain;
+    o.common = true;
+    compare_runs(&p.a, &p.b, &o, p.now.arena, &p.c);
+    assert_null(p.c.refused);
+    assert_int_equal(p.c.constraint_count, 1);
+    assert_string_equal(p.c.rows[0].constraint, "order");
+    close_pair(&p);
+}
+
 // One model each: another name is a difference of the model, and the trials are the same ones.
 static void a_renamed_model(void **state) {
     (void)state;
@@ -393,6 +415,7 @@ int main(void) {
         cmocka_unit_test(every_field_needs_its_word),
         cmocka_unit_test(other_prompts_need_a_word),
         cmocka_unit_test(plans_that_differ),
+        cmocka_unit_test(constraints_that_differ),
         cmocka_unit_test(a_renamed_model),
         cmocka_unit_test(trials_without_a_reply),
         cmocka_unit_test(underpowered),
