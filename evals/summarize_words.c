@@ -71,13 +71,30 @@ static const char *wording_words(const struct experiment *x, struct arena *a) {
                         several == 1 ? "s" : "ve");
 }
 
+// The fewest and the most tokens that prompts of a length really have: they differ where a
+// tolerance was needed.
+static void real_lengths(const struct tally *t, int length, uint32_t *least, uint32_t *most) {
+    *least = UINT32_MAX;
+    *most = 0;
+    for (int64_t i = 0; i < t->trial_count; i++) {
+        const uint32_t tokens = t->trials[i].planned->prompt_tokens;
+        if (t->trials[i].length != length) continue;
+        if (tokens < *least) *least = tokens;
+        if (tokens > *most) *most = tokens;
+    }
+}
+
 static void add_lengths(struct buf *b, const struct tally *t) {
-    for (int i = 0; i < t->length_count; i++)
+    for (int i = 0; i < t->length_count; i++) {
+        uint32_t least, most;
+        real_lengths(t, i, &least, &most);
         buf_printf(b, "%s%d",
                    i == 0                    ? ""
                    : i + 1 < t->length_count ? ", "
                                              : " and ",
                    t->lengths[i]);
+        if (least < most) buf_printf(b, " (really %u to %u)", least, most);
+    }
     buf_add_c(b, " tokens");
 }
 

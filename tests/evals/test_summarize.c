@@ -153,6 +153,12 @@ static void lift_depths_and_controls(void **state) {
     ASSERT_HAS(out.does_not_show, "512 and 1024 tokens");
     ASSERT_HAS(out.does_not_show, "start, middle, end");
     ASSERT_HAS(out.does_not_show, "greedy");
+    // Where a tolerance was needed the real lengths are told.
+    for (int64_t i = 0; i < s.r.trial_count; i++)
+        s.r.trials[i].prompt_tokens = (uint32_t)s.r.trials[i].length;
+    s.r.trials[find(&s, "absent/1024", 0)].prompt_tokens = 1003;
+    take(&s, &out);
+    ASSERT_HAS(out.does_not_show, "prompts of 512 and 1024 (really 1003 to 1024) tokens");
     // A violation without the constraint is the temptation.
     simulated_verdict(&s, find(&s, "absent/512", 0), 1)->verdict = VERDICT_VIOLATED;
     take(&s, &out);
