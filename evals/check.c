@@ -41,6 +41,10 @@ struct check_set *check_set_open(void) {
     return s;
 }
 
+const struct value_rules *check_set_rules(const struct check_set *s) {
+    return s->rules;
+}
+
 void check_set_close(struct check_set *s) {
     if (s == NULL) return;
     pattern_set_close(s->patterns);

@@ -6,6 +6,7 @@
 #include "evals/check_tree.h"
 #include "evals/experiment.h"
 #include "evals/pattern.h"
+#include "evals/value.h"
 #include "reports/record.h"
 
 #define CHECK_MATCH_LIMIT PATTERN_MATCH_LIMIT
@@ -18,6 +19,8 @@ struct check;
 
 struct check_set *check_set_open(void);
 void check_set_close(struct check_set *s);
+
+const struct value_rules *check_set_rules(const struct check_set *s);
 
 // Compiles; a pattern that cannot compile is ERR_CONFIG naming the constraint, the key and the
 // offset.

@@ -89,7 +89,16 @@ struct experiment_message {
     const char *path, *origin;
 };
 
-enum filler_kind { FILLER_PROSE, FILLER_NOISE, FILLER_FILES, FILLER_PAIRS, FILLER_CHAT };
+enum filler_kind {
+    FILLER_PROSE,
+    FILLER_NOISE,
+    FILLER_FILES,
+    FILLER_PAIRS,
+    FILLER_CHAT,
+    FILLER_JSON_PAIRS,
+    FILLER_COMMON_WORDS,
+    FILLER_FREQUENT_WORDS,
+};
 enum filler_unit { FILLER_SENTENCE, FILLER_PARAGRAPH, FILLER_DOCUMENT };
 struct experiment_filler {
     enum filler_kind kind;
@@ -101,7 +110,7 @@ struct experiment_filler {
     enum filler_unit unit;
     bool shuffle;
     struct str wrapper; // files: text around a unit, with {{text}} and {{n}}; empty: none
-    bool may_match;     // the user's own documents may match the checks
+    bool may_match;     // the user's own documents, and lists of words, may match the checks
 };
 
 enum variable_kind {
@@ -111,11 +120,20 @@ enum variable_kind {
     VARIABLE_NUMBER, // in decimal, no leading zeros
     VARIABLE_WORDS,  // "amber-lantern"
     VARIABLE_UUID,   // version 4
+    VARIABLE_FILLER, // an answer that the filler has: {{filler.common_1}}
+};
+enum digit_script {
+    DIGITS_LATIN,
+    DIGITS_ARABIC,
+    DIGITS_PERSIAN,
+    DIGITS_DEVANAGARI,
+    DIGITS_FULLWIDTH
 };
 struct experiment_variable {
     const char *name;
     enum variable_kind kind;
-    int count;           // digits, letters
+    int count; // digits, letters
+    enum digit_script script;
     struct str *choices; // choice
     int choice_count;
     int64_t least, most; // number; -1: not given
@@ -144,6 +162,14 @@ struct experiment_constraint {
     bool ignore_case, multiline, dotall;             // flags of the patterns, recorded
     struct str *example_met, *example_not, *example_violated;
     int example_met_count, example_not_count, example_violated_count;
+};
+
+// Sentences in the filler with the text of a constraint and other values.
+struct experiment_distractor {
+    int like; // constraint index
+    int per_1k_tokens;
+    const char **vary; // its variables (own or shared) that are drawn anew; at least one
+    int vary_count;
 };
 
 struct experiment_other {
@@ -225,6 +251,8 @@ struct experiment {
     int var_count;
     struct experiment_constraint *constraints;
     int constraint_count;
+    struct experiment_distractor *distractors; // prompt.filler.distractors
+    int distractor_count;
     const char *cases_path; // NULL: none
     const char *cases_id;   // column that names a case
     struct experiment_placement *placements;

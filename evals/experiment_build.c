@@ -41,7 +41,10 @@ void experiment_build(struct load *l, const json_t *resolved) {
     x->generation.stop = load_texts(l, o, "stop", &x->generation.stop_count);
     build_prompt(l, json_object_get(resolved, "prompt"));
     x->vars = build_variables(l, json_object_get(resolved, "vars"), &x->var_count);
+    build_answers(l);
     build_constraints(l, json_object_get(resolved, "constraints"));
+    o = json_object_get(json_object_get(resolved, "prompt"), "filler");
+    build_distractors(l, json_object_get(o, "distractors"));
     o = json_object_get(resolved, "cases");
     x->cases_path = load_path(l, json_object_get(o, "file"));
     x->cases_id = load_word(l, o, "id");

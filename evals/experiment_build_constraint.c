@@ -6,6 +6,8 @@
 struct experiment_variable *build_variables(struct load *l, const json_t *map, int *count) {
     static const char *const kinds[] = {"digits", "letters", "choice", "number",
                                         "words",  "uuid",    NULL};
+    static const char *const scripts[] = {"latin",      "arabic",    "persian",
+                                          "devanagari", "fullwidth", NULL};
     struct experiment_variable *vars =
         arena_array(l->arena, json_object_size(map) + 1, sizeof *vars);
     const char *name;
@@ -16,6 +18,7 @@ struct experiment_variable *build_variables(struct load *l, const json_t *map, i
         v->name = arena_strdup(l->arena, name);
         v->kind = (enum variable_kind)load_index(load_word(l, o, "kind"), kinds);
         v->count = (int)load_integer(o, "count", 0);
+        v->script = (enum digit_script)load_index(load_word(l, o, "script"), scripts);
         v->choices = load_texts(l, o, "choices", &v->choice_count);
         v->least = load_integer(o, "least", -1);
         v->most = load_integer(o, "most", -1);

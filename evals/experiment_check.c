@@ -1,5 +1,6 @@
 // How the fields of an experiment must fit together.
 #include "evals/experiment_internal.h"
+#include "prompts/filler.h"
 #include "prompts/prompt.h"
 
 #include <string.h>
@@ -235,6 +236,12 @@ static void check_filler(struct load *l) {
         WRONG("prompt.filler.paths", "only kinds files and chat take paths");
     if (f->kind != FILLER_NOISE && f->sentence_count > 0)
         WRONG("prompt.filler.sentences", "only kind noise takes sentences");
+    bool generated = f->kind == FILLER_PROSE || (f->kind == FILLER_NOISE && f->sentence_count == 0);
+    if (generated && f->language != NULL && !filler_language_written(f->language))
+        WRONG("prompt.filler.language",
+              "there is no generated text in '%s', only in en, zh and ar; use kind files, or kind "
+              "noise with sentences of your own",
+              f->language);
     if (f->wrapper.n > 0 && f->kind != FILLER_FILES)
         WRONG("prompt.filler.wrapper", "only kind files takes a wrapper");
     struct err e = {0};
@@ -533,6 +540,7 @@ void experiment_check(struct load *l) {
     check_filler(l);
     experiment_check_shared(l);
     check_constraints(l);
+    experiment_check_distractors(l);
     check_placements(l);
     check_lengths(l);
     check_arms(l);

@@ -30,6 +30,8 @@ static void check_foreign(struct load *l, const struct experiment_variable *v, c
     bool characters = v->kind == VARIABLE_DIGITS || v->kind == VARIABLE_LETTERS;
     if (v->count != 0 && !characters)
         WRONG(AT("%s.count", path), "only kinds digits and letters take a count");
+    if (v->script != DIGITS_LATIN && v->kind != VARIABLE_DIGITS)
+        WRONG(AT("%s.script", path), "only kind digits takes a script");
     if (v->choice_count > 0 && v->kind != VARIABLE_CHOICE)
         WRONG(AT("%s.choices", path), "only kind choice takes choices");
     if (v->kind == VARIABLE_NUMBER) return;
@@ -50,7 +52,8 @@ void experiment_check_variable(struct load *l, const struct experiment_variable 
     case VARIABLE_CHOICE: check_choices(l, v, path); break;
     case VARIABLE_NUMBER: check_range(l, v, path); break;
     case VARIABLE_WORDS:
-    case VARIABLE_UUID: break;
+    case VARIABLE_UUID:
+    case VARIABLE_FILLER: break;
     }
     check_foreign(l, v, path);
     for (int i = 0; i < l->column_count; i++)
@@ -61,7 +64,8 @@ void experiment_check_variable(struct load *l, const struct experiment_variable 
 void experiment_check_shared(struct load *l) {
     const struct experiment *x = l->x;
     for (int i = 0; i < x->var_count; i++)
-        experiment_check_variable(l, &x->vars[i], AT("vars.%s", x->vars[i].name));
+        if (x->vars[i].kind != VARIABLE_FILLER)
+            experiment_check_variable(l, &x->vars[i], AT("vars.%s", x->vars[i].name));
     for (int i = 0; i < x->constraint_count; i++)
         for (int k = 0; k < x->constraints[i].var_count; k++)
             for (int s = 0; s < x->var_count; s++)

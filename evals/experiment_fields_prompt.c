@@ -3,7 +3,9 @@
 
 #include <stdint.h>
 
-static const char *const filler_words[] = {"prose", "noise", "files", "pairs", "chat", NULL};
+static const char *const filler_words[] = {"prose",        "noise",          "files",
+                                           "pairs",        "chat",           "json_pairs",
+                                           "common_words", "frequent_words", NULL};
 static const char *const unit_words[] = {"sentence", "paragraph", "document", NULL};
 
 static const char *const role_instead[] = {"file", NULL};
@@ -44,6 +46,27 @@ static const struct field message_fields[] = {
     {.key = NULL},
 };
 
+static const struct field distractor_fields[] = {
+    {.key = "like",
+     .type = FIELD_NAME,
+     .flags = FIELD_REQUIRED,
+     .example = "order",
+     .help = "a constraint of kind state: its text with other values"},
+    {.key = "per_1k_tokens",
+     .type = FIELD_INTEGER,
+     .flags = FIELD_REQUIRED,
+     .least = 1,
+     .most = 1000,
+     .example = "3",
+     .help = "how many stand in 1000 tokens of filler"},
+    {.key = "vary",
+     .type = FIELD_NAME,
+     .shape = SHAPE_LIST,
+     .fallback = "",
+     .help = "the variables that are drawn anew; else all of the constraint's own"},
+    {.key = NULL},
+};
+
 static const struct field filler_fields[] = {
     {.key = "kind",
      .type = FIELD_WORD,
@@ -51,11 +74,12 @@ static const struct field filler_fields[] = {
      .fallback = "prose",
      .example = "prose",
      .help = "prose (generated), noise (fixed sentences), files (your texts), pairs (key-value), "
-             "chat (your conversations)"},
+             "chat (your conversations), json_pairs (of UUIDs), common_words or frequent_words "
+             "(lists)"},
     {.key = "language",
      .type = FIELD_NAME,
      .fallback = "en",
-     .help = "of the words that make the length exact"},
+     .help = "of prose, of noise and of the words that make the length exact"},
     {.key = "sentences",
      .type = FIELD_TEXT,
      .shape = SHAPE_LIST,
@@ -83,6 +107,12 @@ static const struct field filler_fields[] = {
      .type = FIELD_BOOLEAN,
      .fallback = "false",
      .help = "allow texts that satisfy a check by themselves"},
+    {.key = "distractors",
+     .type = FIELD_OBJECT,
+     .shape = SHAPE_LIST,
+     .fallback = "",
+     .fields = distractor_fields,
+     .help = "sentences of a constraint's shape with other values, among the filler's own"},
     {.key = NULL},
 };
 

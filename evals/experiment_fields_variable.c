@@ -6,6 +6,9 @@
 static const char *const variable_words[] = {"digits", "letters", "choice", "number",
                                              "words",  "uuid",    NULL};
 
+static const char *const script_words[] = {"latin",      "arabic",    "persian",
+                                           "devanagari", "fullwidth", NULL};
+
 const struct field variable_fields[] = {
     {.key = "kind",
      .type = FIELD_WORD,
@@ -19,6 +22,10 @@ const struct field variable_fields[] = {
      .most = 1000,
      .example = "5",
      .help = "digits, letters: how many"},
+    {.key = "script",
+     .type = FIELD_WORD,
+     .words = script_words,
+     .help = "digits: how they are written; latin (0-9) unless said"},
     {.key = "choices",
      .type = FIELD_TEXT,
      .shape = SHAPE_LIST,

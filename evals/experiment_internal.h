@@ -36,7 +36,8 @@ void experiment_build(struct load *l, const json_t *resolved);
 void experiment_check(struct load *l);
 void experiment_check_variable(struct load *l, const struct experiment_variable *v,
                                const char *path);
-void experiment_check_shared(struct load *l);   // the experiment's own variables
+void experiment_check_shared(struct load *l); // the experiment's own variables
+void experiment_check_distractors(struct load *l);
 void experiment_check_analysis(struct load *l); // primary and gates
 // Finds the rules that constraints take over from the messages (in_prompt).
 void experiment_check_rules(struct load *l);

@@ -24,6 +24,8 @@ struct experiment_variable *build_variables(struct load *l, const json_t *map, i
 void build_prompt(struct load *l, const json_t *o);
 // The composite check under a constraint's `key`; NULL: none.
 const struct check_spec *build_check(struct load *l, const json_t *constraint, const char *key);
+void build_answers(struct load *l); // behind the prompt and the experiment's own variables
+void build_distractors(struct load *l, const json_t *list); // behind the constraints
 void build_constraints(struct load *l, const json_t *list);
 void build_placements(struct load *l, const json_t *list);
 void build_lengths(struct load *l, const json_t *o);

@@ -1,5 +1,7 @@
 #include "evals/judge.h"
 
+#include "evals/copied.h"
+
 #include <string.h>
 
 // Variables of the constraint itself, then those of others under names that are still free: a
@@ -33,8 +35,12 @@ int judge_reply(const struct experiment *x, struct check_set *patterns,
         const struct check *check;
         int var_count = collect(trial, c->id, a, &vars);
         TRY(check_prepare(patterns, c, vars, var_count, &check, e));
-        check_judge(check, reply, a, &(*verdicts)[*count]);
-        (*verdicts)[(*count)++].constraint = c->id;
+        struct record_verdict *v = &(*verdicts)[(*count)++];
+        check_judge(check, reply, a, v);
+        v->constraint = c->id;
+        copied_find(check_set_rules(patterns), c, vars, var_count, trial,
+                    str_slice(reply->text, reply->answer[0], reply->answer[1]), a, &v->copied,
+                    &v->copied_count);
     }
     return 0;
 }
@@ -57,14 +63,19 @@ static bool same_word(const char *a, const char *b) {
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
+static bool same_texts(const struct str *a, int a_count, const struct str *b, int b_count) {
+    for (int i = 0; i < a_count && i < b_count; i++)
+        if (!str_equal(a[i], b[i])) return false;
+    return a_count == b_count;
+}
+
 static bool same_verdict(const struct record_verdict *a, const struct record_verdict *b) {
     if (strcmp(a->constraint, b->constraint) != 0 || a->verdict != b->verdict) return false;
     if (!same_word(a->reason, b->reason) || !same_word(a->by, b->by)) return false;
-    if (a->has_match != b->has_match || a->near_count != b->near_count) return false;
+    if (a->has_match != b->has_match) return false;
     if (a->has_match && (a->match[0] != b->match[0] || a->match[1] != b->match[1])) return false;
-    for (int i = 0; i < a->near_count; i++)
-        if (!str_equal(a->near[i], b->near[i])) return false;
-    return true;
+    return same_texts(a->near, a->near_count, b->near, b->near_count) &&
+           same_texts(a->copied, a->copied_count, b->copied, b->copied_count);
 }
 
 static void compare_verdicts(const struct record_outcome *o, const struct record_verdict *now,

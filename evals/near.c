@@ -111,10 +111,17 @@ static void append_uuid(struct expansion *x, struct str drawn) {
     }
 }
 
+static int characters(struct str s) {
+    int n = 0;
+    for (size_t i = 0; i < s.n; i++) n += ((unsigned char)s.p[i] & 0xC0) != 0x80;
+    return n;
+}
+
 static bool append_variable(struct expansion *x, struct str name) {
     const struct experiment_variable *v = find_variable(x->c, name);
     struct str drawn = drawn_value(x->vars, x->var_count, name);
     bool shape = v != NULL;
+    if (v != NULL && v->kind == VARIABLE_FILLER) shape = false;
     if (v != NULL && v->kind == VARIABLE_LETTERS) shape = all_capitals(drawn) && !x->c->ignore_case;
     if (!shape) {
         append_text(x->all, x->count, drawn, x->c->ignore_case, x->a);
@@ -127,8 +134,9 @@ static bool append_variable(struct expansion *x, struct str name) {
     case VARIABLE_WORDS: append_words(x); break;
     case VARIABLE_UUID: append_uuid(x, drawn); break;
     case VARIABLE_DIGITS:
-        append_wildcards(x->all, x->count, VALUE_ANY_DIGIT, (int)drawn.n, x->a);
+        append_wildcards(x->all, x->count, VALUE_ANY_DIGIT, characters(drawn), x->a);
         break;
+    case VARIABLE_FILLER: break;
     case VARIABLE_LETTERS:
         append_wildcards(x->all, x->count, VALUE_ANY_CAPITAL, (int)drawn.n, x->a);
         break;

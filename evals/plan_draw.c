@@ -15,6 +15,10 @@ struct rng repeat_stream(const struct experiment *x, const struct repeat_draw *d
     return rng_open(x->seed, d->scope, name);
 }
 
+enum filler_words words_of(const struct experiment *x) {
+    return x->filler.kind == FILLER_COMMON_WORDS ? FILLER_WORDS_COMMON : FILLER_WORDS_FREQUENT;
+}
+
 static const char *scope_make(int repeat, const char *case_id, struct arena *a) {
     return case_id != NULL ? arena_printf(a, "case %s", case_id)
                            : arena_printf(a, "repeat %d", repeat);
@@ -30,7 +34,16 @@ struct rng plan_sampling_stream(const struct experiment *x, const struct record_
 
 // ---- values ----
 
-static struct str value_draw(const struct experiment_variable *v, struct rng *r, struct arena *a) {
+static struct str digits_draw(const struct experiment_variable *v, struct rng *r, struct arena *a) {
+    static const uint32_t zero[] = {'0', 0x0660, 0x06F0, 0x0966, 0xFF10}; // by script
+    char *p = arena_alloc(a, 4 * (size_t)v->count + 1);
+    size_t n = 0;
+    for (int i = 0; i < v->count; i++)
+        n += utf8_encode(zero[v->script] + (uint32_t)rng_below(r, 10), p + n);
+    return (struct str){p, n};
+}
+
+struct str value_draw(const struct experiment_variable *v, struct rng *r, struct arena *a) {
     switch (v->kind) {
     case VARIABLE_CHOICE: return v->choices[rng_below(r, (uint64_t)v->choice_count)];
     case VARIABLE_NUMBER:
@@ -45,12 +58,12 @@ static struct str value_draw(const struct experiment_variable *v, struct rng *r,
         rng_uuid(r, text);
         return str_from(arena_strdup(a, text));
     }
-    case VARIABLE_DIGITS:
+    case VARIABLE_DIGITS: return digits_draw(v, r, a);
+    case VARIABLE_FILLER:
     case VARIABLE_LETTERS: break;
     }
     char *p = arena_alloc(a, (size_t)v->count + 1);
-    for (int i = 0; i < v->count; i++)
-        p[i] = (char)(v->kind == VARIABLE_DIGITS ? '0' + rng_below(r, 10) : 'A' + rng_below(r, 26));
+    for (int i = 0; i < v->count; i++) p[i] = (char)('A' + rng_below(r, 26));
     return (struct str){p, (size_t)v->count};
 }
 
@@ -163,6 +176,22 @@ static int constraint_draw(const struct experiment *x, const struct case_table *
     return 0;
 }
 
+// The experiment's own variables, and the answers of a filler of words.
+static void shared_draw(const struct experiment *x, struct repeat_draw *d, struct arena *plan_arena,
+                        struct arena *a) {
+    struct str answers[FILLER_ANSWERS_MOST];
+    int answer = 0;
+    if (x->filler.kind == FILLER_COMMON_WORDS || x->filler.kind == FILLER_FREQUENT_WORDS)
+        filler_words_answers(words_of(x), repeat_stream(x, d, "filler"), plan_arena, answers);
+    for (int i = 0; i < x->var_count; i++) {
+        const struct experiment_variable *v = &x->vars[i];
+        const char *stream = arena_printf(a, "shared %s", v->name);
+        struct str value = v->kind == VARIABLE_FILLER ? answers[answer++]
+                                                      : value_choose(x, d, stream, v, plan_arena);
+        d->vars[d->var_count++] = (struct record_var){RECORD_SHARED_VARS, v->name, value};
+    }
+}
+
 int repeat_draw(const struct experiment *x, const struct case_table *cases, int index,
                 struct arena *plan_arena, struct arena *a, struct repeat_draw *out, struct err *e) {
     const struct case_row *row = cases->row_count > 0 ? &cases->rows[index] : NULL;
@@ -176,14 +205,9 @@ int repeat_draw(const struct experiment *x, const struct case_table *cases, int 
     out->known = arena_array(a, constraints + 1, sizeof *out->known);
     out->known_count = arena_array(a, constraints + 1, sizeof *out->known_count);
     out->texts = arena_array(a, constraints + 1, sizeof *out->texts);
-    for (int i = 0; i < x->var_count; i++) {
-        const struct experiment_variable *v = &x->vars[i];
-        struct str value =
-            value_choose(x, out, arena_printf(a, "shared %s", v->name), v, plan_arena);
-        out->vars[out->var_count++] = (struct record_var){RECORD_SHARED_VARS, v->name, value};
-    }
     out->wordings = arena_array(a, constraints + 1, sizeof *out->wordings);
     out->variant = arena_array(a, constraints + 1, sizeof *out->variant);
+    shared_draw(x, out, plan_arena, a);
     for (int i = 0; i < x->constraint_count; i++)
         TRY(constraint_draw(x, cases, row, i, plan_arena, a, out, e));
     return messages_draw(x, cases, row, a, out, e);

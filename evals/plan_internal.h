@@ -24,6 +24,8 @@ struct repeat_draw {
     int var_count;
     struct variable **known; // [constraint]: its own variables, shared ones, the case's columns
     int *known_count;
+    struct record_distractor *distractors; // in the filler's stream so far (plan's arena)
+    int distractor_count;
     int *variant;                      // [constraint]: the wording drawn, from 0
     struct str **wordings;             // [constraint][wording]: variables filled in
     struct str *texts;                 // [constraint]: the one drawn
@@ -35,6 +37,25 @@ struct repeat_draw {
 int repeat_draw(const struct experiment *x, const struct case_table *cases, int index,
                 struct arena *plan_arena, struct arena *a, struct repeat_draw *out, struct err *e);
 struct rng repeat_stream(const struct experiment *x, const struct repeat_draw *d, const char *name);
+
+// The list that a filler of words is.
+enum filler_words words_of(const struct experiment *x);
+// One value of a variable.
+struct str value_draw(const struct experiment_variable *v, struct rng *r, struct arena *a);
+
+// The filler with the experiment's distractors among its units; they are noted in `d` as they are
+// drawn, which must stay where it is.
+struct filler *repeat_distract(const struct experiment *x, struct repeat_draw *d,
+                               struct filler *filler, struct arena *plan_arena, struct arena *a);
+// How many of the noted ones stand in the first `bytes` of filler_text(); -1 on error.
+int distractors_within(struct filler *f, size_t bytes, struct err *e);
+// All units in those bytes that are distractors, a line each; or, without `only`, the text with
+// spaces in their place.
+int distractors_part(struct filler *f, size_t bytes, bool only, struct arena *a, struct str *out,
+                     struct err *e);
+// The right value must not stand in a distractor, whatever else of the check they match.
+int distractors_check(const struct check *check, const struct experiment_constraint *c,
+                      const struct repeat_draw *d, struct str distractors, struct err *e);
 
 // Which prompt of a repeat: a model's arm with its length and placement.
 struct cell {
@@ -99,7 +120,17 @@ struct draft {
     struct record_part *parts;
     size_t part_count;
     struct stored_filler *filler;
+    size_t filler_bytes; // of it that the prompt uses
 };
+
+// How the constraints of a repeat stand out: from the stored filler and the messages.
+struct surroundings;
+const struct surroundings *surroundings_find(const struct experiment *x,
+                                             const struct repeat_draw *d, struct str filler,
+                                             struct arena *plan_arena, struct arena *a);
+// Says in the draft's line which distractors its prompt holds, and how its constraints stand out.
+int draft_surroundings(const struct surroundings *s, struct filler *f, struct draft *out,
+                       struct err *e);
 
 struct planner {
     const struct experiment *x;

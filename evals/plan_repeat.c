@@ -78,13 +78,17 @@ static struct filler *filler_open(struct planner *p, const struct repeat_draw *d
     struct rng rng = repeat_stream(p->x, d, "filler");
     bool spaced = filler_language_spaced(f->language);
     switch (f->kind) {
-    case FILLER_PROSE: return filler_prose_open(rng, p->repeat);
+    case FILLER_PROSE: return filler_prose_open(f->language, rng, p->repeat);
     case FILLER_NOISE:
-        return filler_noise_open(f->sentences, (size_t)f->sentence_count, spaced, rng, p->repeat);
+        return filler_noise_open(f->sentences, (size_t)f->sentence_count, f->language, rng,
+                                 p->repeat);
     case FILLER_FILES: return filler_files_open(p->texts, f->shuffle, spaced, rng, p->repeat);
     case FILLER_CHAT:
         return filler_chat_open(p->exchanges, p->exchange_count, f->shuffle, rng, p->repeat);
     case FILLER_PAIRS: return filler_pairs_open(rng, p->repeat);
+    case FILLER_JSON_PAIRS: return filler_json_open(rng, p->repeat);
+    case FILLER_COMMON_WORDS:
+    case FILLER_FREQUENT_WORDS: return filler_words_open(words_of(p->x), rng, p->repeat);
     }
     assert(false);
     return NULL;
@@ -233,6 +237,7 @@ static void drafts_make(struct work *w, const struct cell *c, const struct promp
             draft_spans(p, w, c, prompt, out);
             draft_variants(p, w, c, insert_count, t);
             out->ids = plan_ids_hold(&prompt->ids, base_ids(w, c), p->a);
+            out->filler_bytes = prompt->filler_bytes;
             first = out;
         }
         t->sample = sample;
@@ -313,39 +318,49 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
 
 // ---- checks against the filler ----
 
-// The filler is the user's, who may allow it to match.
-static bool own_texts(const struct experiment *x) {
-    return x->filler.kind == FILLER_FILES || x->filler.kind == FILLER_CHAT;
+// Whether the user may allow the filler to match: the texts are the user's, or a list of words that
+// holds the answers.
+static bool may_ask(const struct experiment *x) {
+    switch (x->filler.kind) {
+    case FILLER_FILES:
+    case FILLER_CHAT:
+    case FILLER_COMMON_WORDS:
+    case FILLER_FREQUENT_WORDS: return true;
+    default: return false;
+    }
 }
 
 static int filler_fails(const struct work *w, const struct experiment_constraint *c,
                         struct str text, const size_t match[2], const char *by, struct err *e) {
-    bool files = own_texts(w->p->x);
     FAIL(e, ERR_CONFIG,
          "constraint '%s': its `%s` matches the filler of %s: \"" STR_FMT
          "\"; the model could say it "
          "without having read the constraint. Change the check or the filler%s",
          c->id, by, w->d.scope, STR_ARG(str_slice(text, match[0], match[1])),
-         files ? ", or say prompt.filler.may_match: true" : "");
+         may_ask(w->p->x) ? ", or say prompt.filler.may_match: true" : "");
 }
 
 static int filler_check(struct work *w, struct str stored, struct err *e) {
     struct planner *p = w->p;
     const struct experiment *x = p->x;
-    bool may = own_texts(x) && x->filler.may_match;
+    bool may = may_ask(x) && x->filler.may_match;
+    struct str distractors, masked;
+    TRY(distractors_part(w->filler, stored.n, true, p->repeat, &distractors, e));
+    TRY(distractors_part(w->filler, stored.n, false, p->repeat, &masked, e));
     for (int i = 0; i < x->constraint_count; i++) {
         const struct experiment_constraint *c = &x->constraints[i];
         const struct check *check;
         TRY(check_prepare(p->checks, c, w->d.known[i], w->d.known_count[i], &check, e));
         if (!p->proven) TRY(check_prove(check, c, w->d.known[i], w->d.known_count[i], e));
         for (size_t k = 0; k <= w->closing_count && !may; k++) {
-            struct str text = k == 0 ? stored : w->closings[k - 1];
+            struct str text = k == 0 ? masked : w->closings[k - 1];
             size_t match[2];
             const char *by;
             bool matches;
             TRY(check_filler(check, text, &matches, match, &by, e));
             if (matches) return filler_fails(w, c, text, match, by, e);
         }
+        TRY(distractors_check(check, c, &w->d, distractors, e));
     }
     p->proven = true;
     return 0;
@@ -356,12 +371,16 @@ static int filler_keep(struct work *w, int64_t first, struct err *e) {
     struct planner *p = w->p;
     w->stored->text = str_copy(p->a, str_slice(filler_text(w->filler), 0, w->filler_bytes));
     hash_bytes(w->stored->text.p, w->stored->text.n, w->stored->sha256);
-    for (int64_t i = first; i < p->count; i++)
+    const struct surroundings *around =
+        surroundings_find(p->x, &w->d, w->stored->text, p->a, p->repeat);
+    for (int64_t i = first; i < p->count; i++) {
+        TRY(draft_surroundings(around, w->filler, p->drafts[i], e));
         for (size_t k = 0; k < p->drafts[i]->part_count; k++) {
             struct record_part *part = &p->drafts[i]->parts[k];
             if (part->filler_sha256 != NULL)
                 part->text = str_slice(w->stored->text, part->from, part->to);
         }
+    }
     return filler_check(w, w->stored->text, e);
 }
 
@@ -375,7 +394,7 @@ int planner_repeat(struct planner *p, int index, struct err *e) {
     struct work w = {.p = p};
     int64_t first = p->count;
     TRY(repeat_draw(x, &p->cases, index, p->a, p->repeat, &w.d, e));
-    w.filler = filler_open(p, &w.d);
+    w.filler = repeat_distract(x, &w.d, filler_open(p, &w.d), p->a, p->repeat);
     w.stored = arena_alloc(p->a, sizeof *w.stored);
     w.units = arena_array(p->repeat, (size_t)x->model_count + 1, sizeof *w.units);
     w.chat = arena_array(p->repeat, (size_t)x->model_count + 1, sizeof *w.chat);

@@ -8,6 +8,7 @@
 #include "evals/review.h"
 #include "evals/stats.h"
 #include "evals/summarize_grids.h"
+#include "evals/summarize_salience.h"
 #include "evals/summarize_words.h"
 #include "evals/tally.h"
 
@@ -283,6 +284,7 @@ static void take_table(struct tally *t, int model, const struct reach *reach, in
     take_cells(t, model, constraint, a, table);
     reach_cells(reach, t, model, constraint, a, table);
     summarize_remarks(x, t, model, reach, constraint, a, table);
+    if (constraint >= 0) summarize_salience(t, model, constraint, a, table);
 }
 
 static void take_tables(const struct record *r, struct tally *t, struct arena *a,

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-enum { REMARKS_MOST = 4 };
 #define ANYWAY_ABOVE 0.05
 #define UNDERSTOOD_FROM 0.5
 
@@ -13,40 +12,44 @@ static const char *rate_words(const struct summary_rate *r, struct arena *a) {
                         100 * r->low, 100 * r->high);
 }
 
-static void add_remark(struct summary_table *table, const char *text) {
+void summarize_remark(struct summary_table *table, struct arena *a, const char *text) {
+    table->remarks =
+        arena_more(a, (void *)table->remarks, (size_t)table->remark_count, sizeof *table->remarks);
     table->remarks[table->remark_count++] = text;
 }
 
 void summarize_remarks(const struct experiment *x, struct tally *t, int model,
                        const struct reach *reach, int constraint, struct arena *a,
                        struct summary_table *table) {
-    table->remarks = arena_array(a, REMARKS_MOST, sizeof *table->remarks);
     struct tally_filter f = TALLY_EVERYTHING(ARM_ABSENT);
     f.model = model;
     struct summary_rate absent = tally_rate(t, &f, constraint);
     bool forbid = constraint >= 0 && x->constraints[constraint].kind == CONSTRAINT_FORBID;
     if (forbid && absent.n > 0 && absent.violated == 0)
-        add_remark(table, arena_printf(a,
-                                       "No temptation: this constraint measures nothing here. "
-                                       "Without it, none of %d replies violates it.",
-                                       absent.n));
+        summarize_remark(table, a,
+                         arena_printf(a,
+                                      "No temptation: this constraint measures nothing here. "
+                                      "Without it, none of %d replies violates it.",
+                                      absent.n));
     else if (!forbid && absent.n > 0 && absent.low > ANYWAY_ABOVE)
-        add_remark(table, arena_printf(a,
-                                       "The model says this anyway: without the constraint it is "
-                                       "met in %s. Read the lift, not the rate.",
-                                       rate_words(&absent, a)));
+        summarize_remark(table, a,
+                         arena_printf(a,
+                                      "The model says this anyway: without the constraint it is "
+                                      "met in %s. Read the lift, not the rate.",
+                                      rate_words(&absent, a)));
     if (table->brief.n > 0 && table->brief.rate < UNDERSTOOD_FROM)
-        add_remark(table,
-                   arena_printf(a,
-                                "Not understood even when short: with %d tokens of filler it "
-                                "is met in %s. A low rate in long prompts then says little "
-                                "about length or place.",
-                                x->short_tokens, rate_words(&table->brief, a)));
+        summarize_remark(table, a,
+                         arena_printf(a,
+                                      "Not understood even when short: with %d tokens of filler it "
+                                      "is met in %s. A low rate in long prompts then says little "
+                                      "about length or place.",
+                                      x->short_tokens, rate_words(&table->brief, a)));
     if (table->brief.n == 0)
-        add_remark(table, "No short arm: nothing shows that the model understands this when the "
-                          "prompt is short.");
+        summarize_remark(table, a,
+                         "No short arm: nothing shows that the model understands this when the "
+                         "prompt is short.");
     const char *out_of_sight = reach_remark(reach, t, model, constraint, a);
-    if (out_of_sight != NULL) add_remark(table, out_of_sight);
+    if (out_of_sight != NULL) summarize_remark(table, a, out_of_sight);
 }
 
 static const char *filler_words(enum filler_kind kind) {
@@ -56,6 +59,9 @@ static const char *filler_words(enum filler_kind kind) {
     case FILLER_FILES: return "the given files";
     case FILLER_CHAT: return "the given conversations";
     case FILLER_PAIRS: return "key-value lines";
+    case FILLER_JSON_PAIRS: return "JSON lines of UUIDs";
+    case FILLER_COMMON_WORDS: return "a list in which ten words are common";
+    case FILLER_FREQUENT_WORDS: return "a list of words with the counts of Zipf's law";
     }
     return "";
 }

@@ -5,6 +5,8 @@
 #include "evals/reach.h"
 #include "evals/tally.h"
 
+void summarize_remark(struct summary_table *table, struct arena *a, const char *text);
+
 // Remarks of one table, from its absent and short arms:
 // - "The model says this anyway", when even the lower bound without the constraint is above 5 %.
 // - "Not understood even when short", when fewer than half of the short arm's replies meet it.

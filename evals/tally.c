@@ -224,6 +224,14 @@ static bool is_near(const struct tally *t, const struct tally_trial *trial, int 
     return false;
 }
 
+static bool is_copied(const struct tally *t, const struct tally_trial *trial, int constraint) {
+    for (int c = 0; c < t->x->constraint_count; c++)
+        if ((constraint == TALLY_ALL_CONSTRAINTS || constraint == c) &&
+            trial->verdicts[c] != NULL && trial->verdicts[c]->copied_count > 0)
+            return true;
+    return false;
+}
+
 static void count_trial(const struct tally *t, const struct tally_trial *trial, int constraint,
                         enum verdict counted, struct summary_rate *r,
                         struct stats_cluster *cluster) {
@@ -235,6 +243,7 @@ static void count_trial(const struct tally *t, const struct tally_trial *trial, 
     r->violated += v == VERDICT_VIOLATED;
     r->unscored += v == VERDICT_UNSCORED;
     r->near += is_near(t, trial, constraint);
+    r->copied += is_copied(t, trial, constraint);
     r->finished_n += finished;
     r->finished_met += finished && met;
     cluster->n++;

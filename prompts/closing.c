@@ -111,9 +111,15 @@ static void add_capital(struct buf *b, const char *word) {
 struct place {
     struct counter *c;
     const struct closing_words *words;
-    struct str before, lead, tail;
+    struct str before, lead, tail; // with what stands around the words
+    bool joined;                   // nothing parts the words from the text before
     uint32_t tokens;
 };
+
+static struct str joined(struct arena *a, struct str x, struct str y) {
+    if (x.n == 0) return y;
+    return y.n == 0 ? x : str_from(arena_printf(a, STR_FMT STR_FMT, STR_ARG(x), STR_ARG(y)));
+}
 
 // What one closing unit is built from: the costs of the words at each position, and which sums
 // words in the middle can make.
@@ -192,7 +198,7 @@ static int try_text(const struct place *at, struct str text, uint32_t *count, bo
                     struct err *e) {
     TRY(counter_segment(at->c, at->lead, text, at->tail, count, e));
     *found = *count == at->tokens;
-    if (*found && at->lead.n == 0) TRY(counter_clean(at->c, at->before, text, found, e));
+    if (*found && at->joined) TRY(counter_clean(at->c, at->before, text, found, e));
     return 0;
 }
 
@@ -251,8 +257,16 @@ static int marks_build(const struct place *at, struct buf *text, bool *found, st
 
 int closing_build(struct counter *c, const struct closing_words *words, struct rng rng,
                   struct str before, struct str lead, struct str tail, uint32_t tokens,
-                  struct arena *a, struct str *out, struct err *e) {
-    const struct place at = {c, words, before, lead, tail, tokens};
+                  const struct closing_frame *frame, struct arena *a, struct str *out,
+                  struct err *e) {
+    const struct closing_frame none = {STR(""), STR("")}, *around = frame != NULL ? frame : &none;
+    const struct place at = {.c = c,
+                             .words = words,
+                             .before = before,
+                             .lead = joined(a, lead, around->open),
+                             .tail = joined(a, around->close, tail),
+                             .joined = lead.n + around->open.n == 0,
+                             .tokens = tokens};
     struct buf text = {0};
     bool found = false;
     int result = -1;
@@ -260,7 +274,8 @@ int closing_build(struct counter *c, const struct closing_words *words, struct r
     if (sentence_build(&at, &rng, &text, &found, e) != 0) goto done;
     if (!found && word_build(&at, &text, &found, e) != 0) goto done;
     if (!found && marks_build(&at, &text, &found, e) != 0) goto done;
-    if (found) *out = str_copy(a, buf_str(&text));
+    if (found)
+        *out = joined(a, around->open, joined(a, str_copy(a, buf_str(&text)), around->close));
     result = 0;
 done:
     buf_free(&text);

@@ -65,6 +65,11 @@ struct str filler_tail(const struct filler *f) {
     return f->tail;
 }
 
+void filler_closing_frame(const struct filler *f, struct str *open, struct str *close) {
+    *open = f->closing_open;
+    *close = f->closing_close;
+}
+
 bool filler_language_spaced(const char *language) {
     static const char *const unspaced[] = {"zh", "ja", "th", "lo", "km", "my", "yue"};
     size_t n = strcspn(language, "-_");

@@ -1,27 +1,10 @@
 // Noise: a few fixed sentences over and over. Every pass over them has an order of its own, drawn
 // from the repeat's stream, so that repeats differ even without a constraint in them.
 #include "prompts/filler_impl.h"
+#include "prompts/prose.h"
 
+#include <assert.h>
 #include <string.h>
-
-static const struct str built_in[] = {
-    {"The grass is green.", 19},
-    {"The sky is wide.", 16},
-    {"The sun is warm.", 16},
-    {"The river is long.", 18},
-    {"Here we go.", 11},
-    {"There and back again.", 21},
-    {"The wind is light.", 18},
-    {"The road is dry.", 16},
-    {"The leaves are still.", 21},
-    {"The water is calm.", 18},
-    {"The hills are far away.", 23},
-    {"The birds are quiet.", 20},
-    {"The stones are smooth.", 22},
-    {"The night is clear.", 19},
-    {"The bread is fresh.", 19},
-    {"The room is tidy.", 17},
-};
 
 struct noise {
     const struct str *sentences;
@@ -50,14 +33,23 @@ static int noise_next(struct filler *f, struct filler_item *out, bool *end, stru
     return 0;
 }
 
-struct filler *filler_noise_open(const struct str *sentences, size_t count, bool spaced,
+// The built-in sentences of a language.
+static const struct str *built_in(const char *language, size_t *count, struct arena *a) {
+    const struct prose *p = prose_find(language);
+    assert(p != NULL);
+    *count = p->noise.count;
+    struct str *list = arena_array(a, *count, sizeof *list);
+    for (size_t i = 0; i < *count; i++) list[i] = str_from(p->noise.words[i]);
+    return list;
+}
+
+struct filler *filler_noise_open(const struct str *sentences, size_t count, const char *language,
                                  struct rng rng, struct arena *a) {
     struct noise *n = arena_alloc(a, sizeof *n);
-    bool own = count > 0;
-    n->sentences = own ? sentences : built_in;
-    n->count = (uint32_t)(own ? count : sizeof built_in / sizeof built_in[0]);
+    n->sentences = count > 0 ? sentences : built_in(language, &count, a);
+    n->count = (uint32_t)count;
     n->order = arena_array(a, n->count, sizeof *n->order);
     struct filler *f = filler_create(rng, a, n, noise_next);
-    f->lead = spaced ? STR(" ") : STR("");
+    f->lead = filler_language_spaced(language) ? STR(" ") : STR("");
     return f;
 }

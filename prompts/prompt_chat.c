@@ -81,7 +81,7 @@ static int closing_meet(const struct meeting *m, size_t units, int64_t tokens, i
         struct str closing = STR("");
         if (want > 0)
             TRY(closing_build(m->b->counter, r->closing, rng, STR(""), STR(""), STR(""),
-                              (uint32_t)want, m->b->scratch, &closing, e));
+                              (uint32_t)want, NULL, m->b->scratch, &closing, e));
         TRY(attempt(m, units, closing, (uint32_t)want, e));
         m->x->filler_tokens = (uint32_t)(tokens + (closing.n > 0 ? want : 0));
         off = (int64_t)r->length - m->x->tokens;

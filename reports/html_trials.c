@@ -103,7 +103,7 @@ int html_prompt(const struct record *r, const struct record_trial *t, bool whole
     struct str text;
     int result = record_get_prompt(r, t->prompt_sha256, a, &parts, &count, &text, e);
     if (result == 0) {
-        buf_printf(out, "<details><summary>Prompt, %u tokens</summary><div><pre>",
+        buf_printf(out, "<details><summary>Prompt, %u tokens</summary><div><pre dir=\"auto\">",
                    t->prompt_tokens);
         if (whole)
             add_marked(text, 0, text.n, t, out);
@@ -115,6 +115,17 @@ int html_prompt(const struct record *r, const struct record_trial *t, bool whole
     return result;
 }
 
+static void add_found(const char *what, const char *constraint, const struct str *texts, int count,
+                      struct buf *out) {
+    for (int i = 0; i < count; i++) {
+        buf_printf(out, "; %s for ", what);
+        escape_html_c(out, constraint);
+        buf_add_c(out, ": <bdi>");
+        escape_html(out, texts[i]);
+        buf_add_c(out, "</bdi>");
+    }
+}
+
 void html_reply(const struct record_outcome *o, struct buf *out) {
     if (o == NULL) return;
     if (o->status != STATUS_OK) {
@@ -124,14 +135,12 @@ void html_reply(const struct record_outcome *o, struct buf *out) {
     }
     buf_printf(out, "<p class=\"soft\">Reply, %d tokens, finish: %s", o->tokens,
                o->finish != NULL ? o->finish : "-");
-    for (int i = 0; i < o->verdict_count; i++)
-        for (int k = 0; k < o->verdicts[i].near_count; k++) {
-            buf_add_c(out, "; near miss for ");
-            escape_html_c(out, o->verdicts[i].constraint);
-            buf_add_c(out, ": ");
-            escape_html(out, o->verdicts[i].near[k]);
-        }
-    buf_add_c(out, "</p>\n<pre>");
+    for (int i = 0; i < o->verdict_count; i++) {
+        const struct record_verdict *v = &o->verdicts[i];
+        add_found("near miss", v->constraint, v->near, v->near_count, out);
+        add_found("copied distractor", v->constraint, v->copied, v->copied_count, out);
+    }
+    buf_add_c(out, "</p>\n<pre dir=\"auto\">");
     escape_html(out, o->reply);
     buf_add_c(out, "</pre>\n");
 }

@@ -23,12 +23,23 @@ struct record_var {
     const char *constraint, *name;
     struct str value;
 };
+// A sentence in the filler with the text of that constraint and these values in place of its own.
+struct record_distractor {
+    const char *constraint;
+    struct record_var *vars;
+    int var_count;
+};
 struct record_span {
     const char *constraint;
     uint32_t first_token, tokens;
     size_t first_byte, bytes; // in the rendered prompt; the join is left out
     char depth[12];           // real depth, "49.868"; "-" for an anchor
-    const char *place;        // asked for: "middle", "25%", "in_system"; NULL: an older record
+    // How it stands out: its digits are the only ones beside the filler's none; content words that
+    // it shares with the messages.
+    bool only_digits;
+    const char **question_words;
+    int question_word_count;
+    const char *place; // asked for: "middle", "25%", "in_system"; NULL: an older record
 };
 struct record_variant {
     const char *constraint;
@@ -50,6 +61,8 @@ struct record_trial {
     char seed[33]; // sampling stream, 32 hex digits
     struct record_var *vars;
     int var_count;
+    struct record_distractor *distractors; // that stand in the prompt, in order
+    int distractor_count;
     struct record_span *spans;
     int span_count;
     struct record_variant *variants; // of the constraints that have several wordings
@@ -71,6 +84,8 @@ struct record_verdict {
     size_t match[2];  // byte range in the reply
     struct str *near; // right shape, wrong value
     int near_count;
+    struct str *copied; // values of distractors
+    int copied_count;
 };
 struct record_outcome {
     int64_t trial;

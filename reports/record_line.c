@@ -121,6 +121,30 @@ static int write_vars(const struct record_trial *t, json_t **out, struct err *e)
     return 0;
 }
 
+// [{"constraint":"order","vars":{"code":"48213"}},...]
+static json_t *write_distractors(const struct record_trial *t) {
+    json_t *list = json_array();
+    for (int i = 0; i < t->distractor_count; i++) {
+        const struct record_distractor *d = &t->distractors[i];
+        json_t *o = json_object(), *vars = json_object();
+        for (int k = 0; k < d->var_count; k++)
+            json_put(vars, d->vars[k].name, json_text(d->vars[k].value));
+        json_put(o, "constraint", json_text_c(d->constraint));
+        json_put(o, "vars", vars);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *write_salience(const struct record_span *s) {
+    json_t *o = json_object(), *words = json_array();
+    for (int i = 0; i < s->question_word_count; i++)
+        json_array_append_new(words, json_text_c(s->question_words[i]));
+    json_put(o, "only_digits", s->only_digits ? json_true() : json_false());
+    json_put(o, "question_words", words);
+    return o;
+}
+
 static json_t *write_spans(const struct record_trial *t) {
     json_t *spans = json_array();
     for (int i = 0; i < t->span_count; i++) {
@@ -133,6 +157,8 @@ static json_t *write_spans(const struct record_trial *t) {
         put_integer(o, "bytes", (int64_t)s->bytes);
         json_put(o, "depth", json_text_c(s->depth));
         if (s->place != NULL) json_put(o, "place", json_text_c(s->place));
+        if (s->only_digits || s->question_word_count > 0)
+            json_put(o, "salience", write_salience(s));
         json_array_append_new(spans, o);
     }
     return spans;
@@ -168,6 +194,7 @@ int record_trial_write(const struct record_trial *t, json_t **out, struct err *e
     put_integer(o, "reply_tokens_max", t->reply_tokens_max);
     json_put(o, "seed", json_text_c(t->seed));
     json_put(o, "vars", vars);
+    if (t->distractor_count > 0) json_put(o, "distractors", write_distractors(t));
     json_put(o, "spans", write_spans(t));
     if (t->variant_count > 0) json_put(o, "variants", write_variants(t));
     *out = o;
@@ -199,6 +226,55 @@ static int read_vars(const json_t *o, const char *where, struct arena *a, struct
     return 0;
 }
 
+static int read_distractor(const json_t *o, const char *where, struct arena *a,
+                           struct record_distractor *out, struct err *e) {
+    json_t *vars, *value;
+    const char *name;
+    TRY(need_copy(o, "constraint", where, a, &out->constraint, e));
+    TRY(json_need_object(o, "vars", where, &vars, e));
+    out->vars = arena_array(a, json_object_size(vars) + 1, sizeof *out->vars);
+    json_object_foreach(vars, name, value) {
+        if (!json_is_string(value))
+            FAIL(e, ERR_INPUT, "%s: a distractor's \"%s\" is not a string", where, name);
+        struct str text = {json_string_value(value), json_string_length(value)};
+        out->vars[out->var_count++] =
+            (struct record_var){out->constraint, arena_strdup(a, name), str_copy(a, text)};
+    }
+    return 0;
+}
+
+static int read_distractors(const json_t *o, const char *where, struct arena *a,
+                            struct record_trial *out, struct err *e) {
+    json_t *list;
+    if (json_object_get(o, "distractors") == NULL) return 0;
+    TRY(json_need_array(o, "distractors", where, &list, e));
+    size_t count = json_array_size(list);
+    out->distractors = arena_array(a, count, sizeof *out->distractors);
+    out->distractor_count = (int)count;
+    for (size_t i = 0; i < count; i++)
+        TRY(read_distractor(json_array_get(list, i), where, a, &out->distractors[i], e));
+    return 0;
+}
+
+// Absent where nothing makes the constraint stand out.
+static int read_salience(const json_t *span, const char *where, struct arena *a,
+                         struct record_span *out, struct err *e) {
+    json_t *o, *words;
+    if (json_object_get(span, "salience") == NULL) return 0;
+    TRY(json_need_object(span, "salience", where, &o, e));
+    TRY(json_need_array(o, "question_words", where, &words, e));
+    out->only_digits = json_is_true(json_object_get(o, "only_digits"));
+    size_t count = json_array_size(words);
+    out->question_words = arena_array(a, count + 1, sizeof *out->question_words);
+    out->question_word_count = (int)count;
+    for (size_t i = 0; i < count; i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+        if (word == NULL) FAIL(e, ERR_INPUT, "%s: a question word is not a string", where);
+        out->question_words[i] = arena_strdup(a, word);
+    }
+    return 0;
+}
+
 static int read_span(const json_t *o, const char *where, struct arena *a, struct record_span *out,
                      struct err *e) {
     const char *depth;
@@ -213,7 +289,7 @@ static int read_span(const json_t *o, const char *where, struct arena *a, struct
              sizeof out->depth - 1);
     memcpy(out->depth, depth, strlen(depth) + 1);
     TRY(maybe_copy(o, "place", where, a, &out->place, e));
-    return 0;
+    return read_salience(o, where, a, out, e);
 }
 
 static int read_spans(const json_t *o, const char *where, struct arena *a, struct record_trial *out,
@@ -279,6 +355,7 @@ int record_trial_read(const json_t *o, const char *where, struct arena *a, struc
     TRY(read_sizes(o, where, out, e));
     TRY(read_vars(o, where, a, out, e));
     TRY(read_variants(o, where, a, out, e));
+    TRY(read_distractors(o, where, a, out, e));
     return read_spans(o, where, a, out, e);
 }
 
@@ -301,17 +378,17 @@ static json_t *write_reply(const struct record_outcome *o) {
     return reply;
 }
 
-// A near miss is a string; one whose bytes are not UTF-8 is an object with its base64.
-static json_t *write_near(const struct record_verdict *v) {
-    json_t *near = json_array();
-    for (int i = 0; i < v->near_count; i++) {
+// A part of a reply is a string; one whose bytes are not UTF-8 is an object with its base64.
+static json_t *write_texts(const struct str *texts, int count) {
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++) {
         json_t *holder = json_object();
-        json_put_bytes(holder, "text", v->near[i]);
+        json_put_bytes(holder, "text", texts[i]);
         json_t *text = json_object_get(holder, "text");
-        json_array_append(near, text != NULL ? text : holder);
+        json_array_append(list, text != NULL ? text : holder);
         json_decref(holder);
     }
-    return near;
+    return list;
 }
 
 static json_t *write_verdicts(const struct record_outcome *o) {
@@ -324,7 +401,8 @@ static json_t *write_verdicts(const struct record_outcome *o) {
         if (v->reason != NULL) json_put(line, "reason", json_text_c(v->reason));
         if (v->by != NULL) json_put(line, "by", json_text_c(v->by));
         if (v->has_match) json_put(line, "match", pair(v->match));
-        if (v->near_count > 0) json_put(line, "near", write_near(v));
+        if (v->near_count > 0) json_put(line, "near", write_texts(v->near, v->near_count));
+        if (v->copied_count > 0) json_put(line, "copied", write_texts(v->copied, v->copied_count));
         json_array_append_new(verdicts, line);
     }
     return verdicts;
@@ -392,19 +470,22 @@ static int read_reply(const json_t *o, const char *where, struct arena *a,
     return need_pair(answer, "answer", where, out->reply.n, out->answer, e);
 }
 
-static int read_near(const json_t *near, const char *where, struct arena *a,
-                     struct record_verdict *out, struct err *e) {
-    if (!json_is_array(near)) FAIL(e, ERR_INPUT, "%s: \"near\" is not an array", where);
-    size_t count = json_array_size(near);
-    out->near = arena_array(a, count, sizeof *out->near);
-    out->near_count = (int)count;
+// A list that may be absent.
+static int read_texts(const json_t *o, const char *key, const char *where, struct arena *a,
+                      struct str **texts, int *text_count, struct err *e) {
+    const json_t *list = json_object_get(o, key);
+    if (list == NULL) return 0;
+    if (!json_is_array(list)) FAIL(e, ERR_INPUT, "%s: \"%s\" is not an array", where, key);
+    size_t count = json_array_size(list);
+    *texts = arena_array(a, count, sizeof **texts);
+    *text_count = (int)count;
     for (size_t i = 0; i < count; i++) {
-        json_t *holder = json_array_get(near, i);
+        json_t *holder = json_array_get(list, i);
         if (json_is_string(holder)) {
             struct str text = {json_string_value(holder), json_string_length(holder)};
-            out->near[i] = str_copy(a, text);
+            (*texts)[i] = str_copy(a, text);
         } else {
-            TRY(json_get_bytes(holder, "text", where, a, &out->near[i], e));
+            TRY(json_get_bytes(holder, "text", where, a, &(*texts)[i], e));
         }
     }
     return 0;
@@ -419,13 +500,13 @@ static int read_verdict(const json_t *o, const char *where, struct arena *a, siz
     out->verdict = (enum verdict)verdict;
     TRY(maybe_copy(o, "reason", where, a, &out->reason, e));
     TRY(maybe_copy(o, "by", where, a, &out->by, e));
-    const json_t *match = json_object_get(o, "match"), *near = json_object_get(o, "near");
+    const json_t *match = json_object_get(o, "match");
     if (match != NULL && !json_is_null(match)) {
         TRY(need_pair(match, "match", where, reply_bytes, out->match, e));
         out->has_match = true;
     }
-    if (near != NULL) TRY(read_near(near, where, a, out, e));
-    return 0;
+    TRY(read_texts(o, "near", where, a, &out->near, &out->near_count, e));
+    return read_texts(o, "copied", where, a, &out->copied, &out->copied_count, e);
 }
 
 static int read_reason(const json_t *o, const char *where, struct arena *a,

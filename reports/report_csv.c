@@ -6,7 +6,8 @@
 
 static const char header[] =
     "trial,key,model,arm,length,placement,depth,repeat,case,sample,constraint,place,depth_real,"
-    "status,reason,verdict,unscored_reason,by,near,finish,prompt_tokens,reply_tokens,reply\r\n";
+    "status,reason,verdict,unscored_reason,by,near,copied,finish,prompt_tokens,reply_tokens,"
+    "reply\r\n";
 
 static void add_text(struct buf *out, const char *text) {
     if (text != NULL) escape_csv(out, str_from(text));
@@ -31,18 +32,23 @@ static void add_places(const struct record_trial *t, const char *constraint, str
     buf_free(&real);
 }
 
+static void add_texts(struct buf *out, const struct str *texts, int count) {
+    struct buf joined = {0};
+    for (int i = 0; i < count; i++) {
+        if (i > 0) buf_add_c(&joined, "; ");
+        buf_add_str(&joined, texts[i]);
+    }
+    escape_csv(out, buf_str(&joined));
+    buf_add_char(out, ',');
+    buf_free(&joined);
+}
+
 static void add_verdict(const struct record_verdict *v, struct buf *out) {
     add_text(out, verdict_name(v->verdict));
     add_text(out, v->reason);
     add_text(out, v->by);
-    struct buf near = {0};
-    for (int i = 0; i < v->near_count; i++) {
-        if (i > 0) buf_add_c(&near, "; ");
-        buf_add_str(&near, v->near[i]);
-    }
-    escape_csv(out, buf_str(&near));
-    buf_add_char(out, ',');
-    buf_free(&near);
+    add_texts(out, v->near, v->near_count);
+    add_texts(out, v->copied, v->copied_count);
 }
 
 static const struct record_verdict *verdict_of(const struct record_outcome *o,
@@ -73,7 +79,7 @@ static void add_row(const struct record_trial *t, const struct record_outcome *o
     if (v != NULL)
         add_verdict(v, out);
     else
-        buf_add_c(out, ",,,,");
+        buf_add_c(out, ",,,,,");
     add_text(out, o == NULL ? NULL : o->finish);
     buf_printf(out, "%u,", t->prompt_tokens);
     if (o != NULL) {

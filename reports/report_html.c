@@ -111,7 +111,8 @@ static void add_table_numbers(const struct summary *s, const struct summary_tabl
     buf_add_c(out, "<details><summary>Numbers</summary><div class=\"scroll\"><table><tr>"
                    "<th>length</th><th>place</th><th>real depth</th><th>met</th><th>rate</th>"
                    "<th>95 % interval</th><th>lift over absent</th><th>of finished replies</th>"
-                   "<th>omitted</th><th>violated</th><th>unscored</th><th>near miss</th>");
+                   "<th>omitted</th><th>violated</th><th>unscored</th><th>near miss</th>"
+                   "<th>copied distractor</th>");
     bool windowed = t->cell_count > 0 && t->cells[0].in_window != NULL;
     buf_printf(out, "%s</tr>\n", windowed ? "<th>in the window</th>" : "");
     for (int l = 0; l < s->length_count; l++)
@@ -130,11 +131,11 @@ static void add_table_numbers(const struct summary *s, const struct summary_tabl
             escape_html_c(out, s->places[places[i]].place);
             buf_printf(out,
                        "</td><td>%s</td><td>%s</td><td>%s</td><td>%s%s</td><td>%s</td>"
-                       "<td>%d/%d</td><td>%d</td><td>%d</td><td>%d</td><td>%d</td>",
+                       "<td>%d/%d</td><td>%d</td><td>%d</td><td>%d</td><td>%d</td><td>%d</td>",
                        real, fraction, percent, interval,
                        c->rate.underpowered ? " (underpowered)" : "", lift, c->rate.finished_met,
                        c->rate.finished_n, c->rate.omitted, c->rate.violated, c->rate.unscored,
-                       c->rate.near);
+                       c->rate.near, c->rate.copied);
             if (c->in_window != NULL) buf_printf(out, "<td>%s</td>", c->in_window);
             buf_add_c(out, "</tr>\n");
         }
@@ -187,7 +188,7 @@ static void add_constraints(const struct summary *s, struct buf *out) {
         escape_html_c(out, s->constraints[i]);
         buf_add_c(out, "</td><td>");
         escape_html_c(out, s->constraint_kinds[i]);
-        buf_add_c(out, "</td><td>");
+        buf_add_c(out, "</td><td dir=\"auto\">");
         escape_html_c(out, s->constraint_texts[i]);
         buf_add_c(out, "</td></tr>\n");
     }

@@ -13,6 +13,7 @@ struct summary_rate {
     bool underpowered; // fewer than 10 repeats: an interval is shown, no verdict is built on it
     int finished_n, finished_met; // replies that ended by themselves
     int omitted, violated, unscored, near;
+    int copied; // replies that state the value of a distractor
 };
 
 // One cell of the heat map: model x length x placement row x place, for one constraint.

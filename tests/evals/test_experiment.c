@@ -148,7 +148,8 @@ static const struct {
     {"kind: prose", "kind: files, paths: [a], wrapper: \"<doc>\"",
      "prompt.filler.wrapper: {{text}} must stand in it once"},
     {"kind: prose", "kind: pros",
-     "expected prose, noise, files, pairs or chat, found 'pros'; did you mean "
+     "expected prose, noise, files, pairs, chat, json_pairs, common_words or frequent_words, found "
+     "'pros'; did you mean "
      "'prose'?"},
     {"is {{code}}.", "is {{cod}}.",
      "constraints[0].text: {{cod}} is not defined; did you mean "

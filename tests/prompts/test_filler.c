@@ -2,6 +2,7 @@
 #include "tests/support/support.h"
 
 #include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "prompts/filler.h"
 
 #include <ctype.h>
@@ -44,11 +45,11 @@ static void prose_repeats_no_sentence(void **state) {
     for (int repeat = 0; repeat < 100; repeat++) {
         struct arena *a = arena_create("test");
         // 800 sentences of at least five words and a full stop are more than 8K tokens.
-        assert_int_equal(doubles(filler_prose_open(stream(99, repeat), a), 800), 0);
+        assert_int_equal(doubles(filler_prose_open("en", stream(99, repeat), a), 800), 0);
         arena_destroy(a);
     }
     struct arena *a = arena_create("test");
-    assert_int_equal(doubles(filler_prose_open(stream(5, 0), a), 60000), 0);
+    assert_int_equal(doubles(filler_prose_open("en", stream(5, 0), a), 60000), 0);
     arena_destroy(a);
 }
 
@@ -72,7 +73,7 @@ static void prose_keeps_clear_of_checks(void **state) {
         "may",    "march",   "june",      "customer", "password", "never quote", "answer",
         "reply",  "yes",     "no",        "today",    "tomorrow"};
     struct arena *a = arena_create("test");
-    struct filler *f = filler_prose_open(stream(3, 1), a);
+    struct filler *f = filler_prose_open("en", stream(3, 1), a);
     for (size_t i = 0; i < 20000; i++) {
         const struct filler_item *u = unit_at(f, i);
         assert_true(u->lead.n + u->text.n <= FILLER_PROSE_UNIT_BYTES);
@@ -92,8 +93,10 @@ static void prose_keeps_clear_of_checks(void **state) {
 static void streams_depend_on_seed_and_repeat_only(void **state) {
     (void)state;
     struct arena *a = arena_create("test");
-    struct filler *x = filler_prose_open(stream(7, 3), a), *y = filler_prose_open(stream(7, 3), a);
-    struct filler *z = filler_prose_open(stream(7, 4), a), *w = filler_prose_open(stream(8, 3), a);
+    struct filler *x = filler_prose_open("en", stream(7, 3), a),
+                  *y = filler_prose_open("en", stream(7, 3), a);
+    struct filler *z = filler_prose_open("en", stream(7, 4), a),
+                  *w = filler_prose_open("en", stream(8, 3), a);
     size_t same_z = 0, same_w = 0;
     unit_at(x, 999);
     for (size_t i = 0; i < 1000; i++) {
@@ -108,8 +111,9 @@ static void streams_depend_on_seed_and_repeat_only(void **state) {
 static void text_is_the_units_joined(void **state) {
     (void)state;
     struct arena *a = arena_create("test");
-    struct filler *list[] = {filler_prose_open(stream(1, 0), a), filler_pairs_open(stream(1, 0), a),
-                             filler_noise_open(NULL, 0, true, stream(1, 0), a)};
+    struct filler *list[] = {filler_prose_open("en", stream(1, 0), a),
+                             filler_pairs_open(stream(1, 0), a),
+                             filler_noise_open(NULL, 0, "en", stream(1, 0), a)};
     for (size_t k = 0; k < 3; k++) {
         size_t at = 0;
         for (size_t i = 0; i < 500; i++) {
@@ -132,8 +136,8 @@ static void noise_gives_every_sentence_once_a_pass(void **state) {
     (void)state;
     struct arena *a = arena_create("test");
     static const struct str own[] = {{"Up.", 3}, {"Down.\n", 6}, {"Left.", 5}, {"Right.", 6}};
-    struct filler *f = filler_noise_open(own, 4, true, stream(2, 0), a);
-    struct filler *g = filler_noise_open(own, 4, true, stream(2, 1), a);
+    struct filler *f = filler_noise_open(own, 4, "en", stream(2, 0), a);
+    struct filler *g = filler_noise_open(own, 4, "en", stream(2, 1), a);
     size_t differ = 0;
     for (size_t pass = 0; pass < 50; pass++) {
         size_t seen[4] = {0};
@@ -147,7 +151,7 @@ static void noise_gives_every_sentence_once_a_pass(void **state) {
     }
     assert_true(differ > 50);
     // A single sentence is all there is.
-    struct filler *one = filler_noise_open(own, 1, true, stream(2, 0), a);
+    struct filler *one = filler_noise_open(own, 1, "en", stream(2, 0), a);
     for (size_t i = 0; i < 5; i++) assert_true(str_equal(unit_at(one, i)->text, own[0]));
     arena_destroy(a);
 }
@@ -168,6 +172,137 @@ static void pairs_have_unique_keys_and_no_digits(void **state) {
     qsort(keys, 20000, sizeof *keys, text_compare);
     for (size_t i = 1; i < 20000; i++) assert_false(str_equal(keys[i - 1], keys[i]));
     free(keys);
+    arena_destroy(a);
+}
+
+// Every sentence of every written language is whole: its own script, its own full stop, no digit,
+// and no more bytes than the closing unit can make up for.
+static void each_language_is_whole(void **state) {
+    (void)state;
+    static const struct {
+        const char *language, *ends[3];
+        size_t units;
+    } languages[] = {{"en", {".", NULL, NULL}, 2000},
+                     {"zh-Hans", {"。", NULL, NULL}, 2000},
+                     {"ar", {".", "؟", NULL}, 2000}};
+    for (size_t l = 0; l < 3; l++) {
+        struct arena *a = arena_create("test");
+        const bool latin = l == 0;
+        struct filler *f = filler_prose_open(languages[l].language, stream(3, 0), a);
+        struct filler *g = filler_prose_open(languages[l].language, stream(3, 1), a);
+        struct filler *n = filler_noise_open(NULL, 0, languages[l].language, stream(3, 0), a);
+        assert_true(filler_language_written(languages[l].language));
+        assert_int_equal(filler_lead(f).n, l == 1 ? 0 : 1);
+        size_t equal = 0, different = 0;
+        for (size_t i = 0; i < 2 * languages[l].units; i++) {
+            const struct filler_item *u = unit_at(i % 2 == 0 ? f : n, i / 2);
+            bool ends = false;
+            for (int k = 0; languages[l].ends[k] != NULL; k++)
+                ends |= str_ends(u->text, str_from(languages[l].ends[k]));
+            if (!ends) fail_msg("%s: " STR_FMT, languages[l].language, STR_ARG(u->text));
+            assert_true(utf8_valid(u->text) && u->text.n + u->lead.n <= FILLER_PROSE_UNIT_BYTES);
+            for (size_t k = 0; k < u->text.n; k++) {
+                bool ascii = isalnum((unsigned char)u->text.p[k]) != 0;
+                if (ascii && (!latin || isdigit((unsigned char)u->text.p[k])))
+                    fail_msg("%s: " STR_FMT, languages[l].language, STR_ARG(u->text));
+            }
+            if (i % 2 == 1) continue;
+            equal += str_equal(u->text, unit_at(g, i / 2)->text);
+            different++;
+        }
+        assert_true(different == languages[l].units && equal < 5);
+        assert_int_equal(doubles(f, languages[l].units), 0);
+        arena_destroy(a);
+    }
+    assert_false(filler_language_written("de"));
+    assert_false(filler_language_written("e"));
+}
+
+static int answer_index(const struct str *answers, int count, struct str word) {
+    for (int i = 0; i < count; i++)
+        if (str_equal(answers[i], word)) return i;
+    return -1;
+}
+
+// Ten words come thirty times while each of the others comes three times (RULER's numbers at about
+// a thousand words), and the list is numbered through.
+static void common_words_are_common(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    struct str answers[FILLER_ANSWERS_MOST], *rest = arena_array(a, 990, sizeof *rest);
+    int count = filler_words_answers(FILLER_WORDS_COMMON, stream(9, 2), a, answers);
+    assert_int_equal(count, 10);
+    struct filler *f = filler_words_open(FILLER_WORDS_COMMON, stream(9, 2), a);
+    int times[10] = {0};
+    size_t others = 0;
+    for (size_t i = 0; i < 990; i++) {
+        struct str text = unit_at(f, i)->text, number = str_from(arena_printf(a, "%zu. ", i + 1));
+        assert_true(str_starts(text, number));
+        struct str word = str_slice(text, number.n, text.n);
+        assert_int_equal(word.n, 5);
+        int k = answer_index(answers, 10, word);
+        if (k >= 0)
+            times[k]++;
+        else
+            rest[others++] = word;
+    }
+    for (int k = 0; k < 10; k++) assert_int_equal(times[k], 30);
+    assert_int_equal(others, 690);
+    qsort(rest, others, sizeof *rest, text_compare);
+    for (size_t i = 0; i < others; i += 3) {
+        assert_true(str_equal(rest[i], rest[i + 2]));
+        assert_true(i == 0 || !str_equal(rest[i - 1], rest[i]));
+    }
+    arena_destroy(a);
+}
+
+// The three answers are the most frequent words, in this order, in every list of a block or more.
+static void frequent_words_follow_zipf(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    for (int repeat = 0; repeat < 20; repeat++) {
+        struct str answers[FILLER_ANSWERS_MOST];
+        int count = filler_words_answers(FILLER_WORDS_FREQUENT, stream(4, repeat), a, answers);
+        assert_int_equal(count, 3);
+        struct filler *f = filler_words_open(FILLER_WORDS_FREQUENT, stream(4, repeat), a);
+        struct str *rest = arena_array(a, 1000, sizeof *rest);
+        int times[3] = {0}, most = 0, run = 0;
+        size_t others = 0;
+        for (size_t i = 0; i < 1000; i++) {
+            struct str word = unit_at(f, i)->text;
+            int k = answer_index(answers, 3, word);
+            if (k >= 0)
+                times[k]++;
+            else
+                rest[others++] = word;
+        }
+        qsort(rest, others, sizeof *rest, text_compare);
+        for (size_t i = 0; i < others; i++) {
+            run = i > 0 && str_equal(rest[i - 1], rest[i]) ? run + 1 : 1;
+            if (run > most) most = run;
+        }
+        // 6 / (pi k)^2 of 1000
+        assert_in_range(times[0], 600, 615);
+        assert_in_range(times[1], 145, 155);
+        assert_in_range(times[2], 65, 72);
+        assert_true(most < times[2]);
+    }
+    arena_destroy(a);
+}
+
+static void json_pairs_are_json(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    struct filler *f = filler_json_open(stream(6, 0), a);
+    struct str open, close;
+    for (size_t i = 0; i < 300; i++) unit_at(f, i);
+    filler_closing_frame(f, &open, &close);
+    const char *text = arena_printf(a, "{" STR_FMT STR_FMT "Again." STR_FMT "\"\": \"\"}",
+                                    STR_ARG(filler_text(f)), STR_ARG(open), STR_ARG(close));
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(object);
+    assert_int_equal(json_object_size(object), 302);
+    json_decref(object);
     arena_destroy(a);
 }
 
@@ -310,6 +445,10 @@ int main(void) {
         cmocka_unit_test(text_is_the_units_joined),
         cmocka_unit_test(noise_gives_every_sentence_once_a_pass),
         cmocka_unit_test(pairs_have_unique_keys_and_no_digits),
+        cmocka_unit_test(each_language_is_whole),
+        cmocka_unit_test(common_words_are_common),
+        cmocka_unit_test(frequent_words_follow_zipf),
+        cmocka_unit_test(json_pairs_are_json),
         cmocka_unit_test(sentences_end_where_they_do),
         cmocka_unit_test(file_order_keeps_every_byte),
         cmocka_unit_test(shuffled_files_are_a_permutation),

@@ -51,7 +51,7 @@ static void kit_filler(struct kit *k, struct filler *f) {
 static void kit_prose(struct kit *k, int repeat) {
     char scope[32];
     snprintf(scope, sizeof scope, "repeat %d", repeat);
-    kit_filler(k, filler_prose_open(rng_open(7, scope, "filler"), k->a));
+    kit_filler(k, filler_prose_open("en", rng_open(7, scope, "filler"), k->a));
 }
 
 static void kit_files(struct kit *k, const char *text, enum filler_split split) {

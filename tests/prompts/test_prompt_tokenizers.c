@@ -137,8 +137,9 @@ static void slots_may_stand_anywhere(void **state) {
         for (size_t u = 0; u < sizeof users / sizeof users[0]; u++) {
             struct kit k;
             kit_open(&k, rules[rule], templates[u % 3], users[u], "en");
-            k.r.units = units_open(prompt_builder_counter(k.b),
-                                   filler_prose_open(rng_open(7, "repeat 0", "filler"), k.a), k.a);
+            k.r.units =
+                units_open(prompt_builder_counter(k.b),
+                           filler_prose_open("en", rng_open(7, "repeat 0", "filler"), k.a), k.a);
             for (int length = 200; length < 215; length++)
                 for (int32_t depth = 0; depth <= 100000; depth += 25000) {
                     struct prompt x = build(&k, length, depth);

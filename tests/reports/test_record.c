@@ -53,6 +53,11 @@ static void assert_same_trial(const struct record_trial *t, const struct record_
         assert_string_equal(t->vars[i].name, u->vars[i].name);
         assert_same_text(t->vars[i].value, u->vars[i].value);
     }
+    assert_int_equal(t->distractor_count, u->distractor_count);
+    for (int i = 0; i < t->distractor_count; i++)
+        assert_same_text(t->distractors[i].vars[0].value, u->distractors[i].vars[0].value);
+    assert_int_equal(t->spans[0].only_digits, u->spans[0].only_digits);
+    assert_int_equal(t->spans[0].question_word_count, u->spans[0].question_word_count);
     assert_int_equal(t->span_count, u->span_count);
     assert_int_equal(t->spans[0].first_byte, u->spans[0].first_byte);
     assert_string_equal(t->spans[0].depth, u->spans[0].depth);
@@ -79,6 +84,9 @@ static void assert_same_outcome(const struct record_outcome *o, const struct rec
     assert_int_equal(o->verdicts[1].near_count, p->verdicts[1].near_count);
     for (int i = 0; i < o->verdicts[1].near_count; i++)
         assert_same_text(o->verdicts[1].near[i], p->verdicts[1].near[i]);
+    assert_int_equal(o->verdicts[1].copied_count, p->verdicts[1].copied_count);
+    for (int i = 0; i < o->verdicts[1].copied_count; i++)
+        assert_same_text(o->verdicts[1].copied[i], p->verdicts[1].copied[i]);
 }
 
 static void assert_sound(const char *folder, bool expected) {
@@ -164,6 +172,16 @@ static void test_spelling(void **state) {
                                      "\"order-moves\",\"depth\":\"50.000\",\"repeat\":0,"
                                      "\"sample\":0,\"case\":null,\"prompt_sha256\":\"")));
     assert_true(str_find(plan, STR("\"reply_tokens_max\":96,\"seed\":\""), 0) != STR_NONE);
+    assert_true(
+        str_find(plan,
+                 STR("\"day\":{\"day\":\"Monday\"}},\"distractors\":[{\"constraint\":\"order\","
+                     "\"vars\":{\"code\":\"48213\"}},{\"constraint\":\"order\",\"vars\":{\"code\":"
+                     "\"ü\"}}],\"spans\":["),
+                 0) != STR_NONE);
+    assert_true(str_find(plan,
+                         STR("\"salience\":{\"only_digits\":true,\"question_words\":[\"order\"]}"),
+                         0) != STR_NONE);
+    assert_true(str_find(ledger, STR("\"copied\":[\"Thursday\"]}"), 0) != STR_NONE);
     assert_true(
         str_find(
             plan,

@@ -34,6 +34,21 @@ static void make_prompt(struct sample *s, int i, struct rng *r) {
     buf_free(&whole);
 }
 
+// Distractors in the filler, and what makes the constraint stand out.
+static void make_surroundings(struct record_trial *t, struct arena *a) {
+    t->distractors = arena_array(a, 2, sizeof *t->distractors);
+    t->distractor_count = 2;
+    for (int i = 0; i < 2; i++) {
+        struct record_var *var = arena_alloc(a, sizeof *var);
+        *var = (struct record_var){"order", "code", i == 0 ? STR("48213") : STR("ü")};
+        t->distractors[i] = (struct record_distractor){"order", var, 1};
+    }
+    t->spans[0].only_digits = true;
+    t->spans[0].question_words = arena_array(a, 1, sizeof *t->spans[0].question_words);
+    t->spans[0].question_words[0] = "order";
+    t->spans[0].question_word_count = 1;
+}
+
 static void make_trial(struct sample *s, int i, struct rng *r) {
     struct arena *a = s->arena;
     make_prompt(s, i, r);
@@ -64,7 +79,14 @@ static void make_trial(struct sample *s, int i, struct rng *r) {
     t->vars[2] = (struct record_var){"day", "day", STR("Monday")};
     t->spans = arena_array(a, 1, sizeof *t->spans);
     t->span_count = 1;
-    t->spans[0] = (struct record_span){"order", 4, 11, 17, 26, "49.868", "middle"};
+    t->spans[0] = (struct record_span){.constraint = "order",
+                                       .first_token = 4,
+                                       .tokens = 11,
+                                       .first_byte = 17,
+                                       .bytes = 26,
+                                       .depth = "49.868",
+                                       .place = "middle"};
+    if (i % 3 == 1) make_surroundings(t, a);
 }
 
 static void make_outcome(struct sample *s, int i, struct rng *r, bool errors) {
@@ -97,6 +119,9 @@ static void make_outcome(struct sample *s, int i, struct rng *r, bool errors) {
     near[1] = STR("\xff");
     o->verdicts[1] = (struct record_verdict){
         .constraint = "day", .verdict = VERDICT_OMITTED, .near = near, .near_count = 2};
+    if (i % 3 != 1) return;
+    o->verdicts[1].copied = near;
+    o->verdicts[1].copied_count = 1;
 }
 
 void sample_make(struct sample *s, uint64_t seed, int trial_count, bool errors) {
