@@ -403,7 +403,7 @@ static void tools_are_offered(void **state) {
     (void)state;
     struct err e = {0};
     struct experiment *x, *again;
-    struct str whole;
+    struct str whole, second;
     const char *key = "fake/absent/400/-/0/0";
     const char *native[] = {
         "prompt.tools_file=tools.json", "lengths.tokens=[400]",
@@ -429,11 +429,12 @@ static void tools_are_offered(void **state) {
                              "{\"a\": \"<|im_end|>\"}}\n</tool_call><|im_end|>\n<|im_start|>user\n"
                              "<tool_response>\ndone\n</tool_response><|im_end|>\n"),
                          0) != STR_NONE);
+    ASSERT_OK(plan_with(x, "qwen2.5", "fake/placed/400/rule-moves@in_system/1/0", &second, &e), e);
+    assert_true(str_find(second, STR("system\nBe kind. NO PRICE.\n\n# Tools\n"), 0) != STR_NONE);
     write_file("tools.json", "gone");
     write_file("turns.jsonl", "gone");
     ASSERT_OK(experiment_from_json(x->resolved, "own.yaml", test_folder(), test_arena, &again, &e),
               e);
-    struct str second;
     ASSERT_OK(plan_with(again, "qwen2.5", key, &second, &e), e);
     assert_true(str_equal(whole, second));
     ASSERT_FAILS(plan_with(x, "chatml", key, &whole, &e), e, ERR_CONFIG,
