@@ -116,15 +116,8 @@ static void add_echo(struct check *c, struct str text, int words_least) {
     value_compile(c->set->rules, t.points, t.count, a, &c->echoes[c->echo_count++]);
 }
 
-static int prepare_echoes(struct check *c, const struct variable *vars, int var_count,
-                          struct err *e) {
-    struct arena *a = c->set->arena;
-    const char *where = arena_printf(a, "constraint \"%s\": text", c->constraint->id);
-    struct str text;
-    TRY(variables_replace(c->constraint->text, vars, var_count, where, a, &text, e));
-    size_t sentences = 2;
-    for (size_t i = 0; i < text.n; i++) sentences += ends_sentence((unsigned char)text.p[i]);
-    c->echoes = arena_array(a, sentences, sizeof *c->echoes);
+// The whole text and each of its sentences.
+static void add_echoes(struct check *c, struct str text) {
     add_echo(c, text, 1);
     size_t begin = 0;
     for (size_t i = 0; i + 1 < text.n; i++) {
@@ -134,6 +127,27 @@ static int prepare_echoes(struct check *c, const struct variable *vars, int var_
         begin = i + 1;
     }
     if (begin > 0) add_echo(c, str_slice(text, begin, text.n), ECHO_WORDS_LEAST);
+}
+
+// Of every wording: which of them the model was given is not the check's to know.
+static int prepare_echoes(struct check *c, const struct variable *vars, int var_count,
+                          struct err *e) {
+    struct arena *a = c->set->arena;
+    const struct experiment_constraint *constraint = c->constraint;
+    const char *where = arena_printf(a, "constraint \"%s\": text", constraint->id);
+    int count = constraint->variant_count > 0 ? constraint->variant_count : 1;
+    struct str *texts = arena_array(a, (size_t)count, sizeof *texts);
+    size_t sentences = 0;
+    for (int i = 0; i < count; i++) {
+        struct str text =
+            constraint->variant_count > 0 ? constraint->variants[i] : constraint->text;
+        TRY(variables_replace(text, vars, var_count, where, a, &texts[i], e));
+        sentences += 2;
+        for (size_t k = 0; k < texts[i].n; k++)
+            sentences += ends_sentence((unsigned char)texts[i].p[k]);
+    }
+    c->echoes = arena_array(a, sentences, sizeof *c->echoes);
+    for (int i = 0; i < count; i++) add_echoes(c, texts[i]);
     return 0;
 }
 

@@ -265,6 +265,28 @@ static void echoes_of_the_rule_give_no_shape(void **state) {
     EXPECT(list);
 }
 
+// Any of the wordings may have been the one that was echoed.
+static void every_wording_is_an_echo(void **state) {
+    (void)state;
+    struct str wordings[] = {STR("Name five words."),
+                             STR("Please write exactly five short words.")};
+    struct experiment_constraint c = {.id = "five",
+                                      .kind = CONSTRAINT_FORMAT,
+                                      .text = wordings[0],
+                                      .variants = wordings,
+                                      .variant_count = 2,
+                                      .met = STR("\\w+(?: \\w+){3}")};
+    struct check_set *set = check_set_open();
+    const struct check *check;
+    struct record_verdict v;
+    struct err e = {0};
+    ASSERT_OK(check_prepare(set, &c, NULL, 0, &check, &e), e);
+    assert_string_equal(check_verdict(check, "one two three four", "stop", test_arena, &v), "met");
+    const char *echo = "Please write exactly five short words!";
+    assert_string_equal(check_verdict(check, echo, "stop", test_arena, &v), "omitted");
+    check_set_close(set);
+}
+
 static void fillers_are_searched_for_what_is_said(void **state) {
     (void)state;
     static const struct {
@@ -383,6 +405,7 @@ int main(void) {
         TEST(ranges_are_bytes_of_the_reply),
         TEST(right_values_are_not_wrong_ones),
         TEST(echoes_of_the_rule_give_no_shape),
+        TEST(every_wording_is_an_echo),
         TEST(fillers_are_searched_for_what_is_said),
         TEST(what_cannot_be_meant_is_refused),
         TEST(explanations_name_what_decided),
