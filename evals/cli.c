@@ -11,20 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int run_later(int argc, char **argv) {
-    struct err e = {0};
-    const char *ignored[64];
-    int count;
-    bool helped;
-    if (cli_parse(argc, argv, NULL, 0, ignored, 0, 64, &count, &helped, &e) == 0 && helped)
-        return EXIT_DONE;
-    fprintf(stderr,
-            "lacuna: %s: not available in this version: runs cannot be merged yet. `lacuna "
-            "compare` reads two of them.\n",
-            argv[0]);
-    return EXIT_USAGE;
-}
-
 const struct cli_verb cli_verbs[] = {
     {"new", "[NAME]", "a commented experiment file to start from",
      "Writes NAME.yaml, or to stdout without a NAME. A file that is there is never overwritten.",
@@ -74,7 +60,11 @@ const struct cli_verb cli_verbs[] = {
      "The identity, and of each trial its key, verdicts and hashes of prompt and reply. A run\n"
      "that is partial or not finished is refused. Equal runs give equal bytes.",
      cli_baseline},
-    {"merge", "RUN...", "one record out of shards (not available yet)", NULL, run_later},
+    {"merge", "RUN...", "one record out of shards",
+     "Shards are runs of one experiment that --only or --limit cut, perhaps on several machines.\n"
+     "The whole plan is made again, and each trial takes over the reply of a shard with the same\n"
+     "key, prompt and model; the record is then that of one run. What is missing, `run` computes.",
+     cli_merge},
     {"verify", "RUN", "is the record whole and true?",
      "Checks the chain from the identity to the last line, that every planned trial has exactly\n"
      "one first attempt, that prompts hash to what is recorded, and that scoring the replies\n"

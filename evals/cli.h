@@ -87,6 +87,7 @@ int cli_report(int argc, char **argv);
 int cli_view(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_baseline(int argc, char **argv);
+int cli_merge(int argc, char **argv);
 int cli_verify(int argc, char **argv);
 int cli_model(int argc, char **argv);
 int cli_tokenize(int argc, char **argv);

@@ -338,6 +338,59 @@ static int run_pass(struct run *r, bool errors, struct err *e) {
     return result;
 }
 
+// ---- shards ------------------------------------------------------------------------------------
+
+// What a reply and its verdict depend on, besides the trial itself.
+static int check_shard(const struct run *r, const struct record *shard, struct err *e) {
+    static const char *const keys[] = {"generation", "numerics", "backend", "models",
+                                       "checks_sha256"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        json_t *theirs = json_object_get(shard->identity, keys[i]);
+        json_t *ours = json_object_get(r->record->identity, keys[i]);
+        if (theirs == NULL || ours == NULL || !json_equal(theirs, ours))
+            FAIL(e, ERR_CONFIG, "%s: is no shard of this run: %s differs", shard->folder, keys[i]);
+    }
+    return 0;
+}
+
+static int take_reply(struct run *r, struct record *const *shards, int64_t trial, struct err *e) {
+    const struct record_trial *t = &r->record->trials[trial];
+    for (int i = 0; i < r->options->shard_count; i++) {
+        int64_t at = record_find(shards[i], t->key);
+        const struct record_outcome *known = at < 0 ? NULL : shards[i]->outcomes[at];
+        if (known == NULL || known->status == STATUS_ERROR) continue;
+        const struct record_trial *then = &shards[i]->trials[at];
+        if (!same_stream(then, t) || strcmp(then->prompt_sha256, t->prompt_sha256) != 0 ||
+            strcmp(then->ids_sha256, t->ids_sha256) != 0)
+            FAIL(e, ERR_CONFIG, "%s: is no shard of this run: its trial %.200s has another prompt",
+                 shards[i]->folder, t->key);
+        struct arena *a = arena_create("trial");
+        struct record_outcome o = *known;
+        int result = record_one(r, t, &o, NULL, a, e);
+        arena_destroy(a);
+        return result;
+    }
+    return 0;
+}
+
+// In plan order; what no shard has stays missing, and `run` computes it later.
+static int take_replies(struct run *r, struct err *e) {
+    struct arena *a = arena_create("shards");
+    int count = r->options->shard_count, result = 0;
+    struct record **shards = arena_array(a, (size_t)count + 1, sizeof(struct record *));
+    for (int i = 0; result == 0 && i < count; i++) {
+        result = record_open(r->options->shards[i], a, &shards[i], e);
+        if (result == 0) result = check_shard(r, shards[i], e);
+    }
+    int64_t *missing, left = record_missing(r->writer, false, a, &missing);
+    progress_start(&r->progress, "merge", (uint64_t)left, (uint64_t)left);
+    for (int64_t i = 0; result == 0 && i < left; i++) result = take_reply(r, shards, missing[i], e);
+    progress_finish(&r->progress);
+    for (int i = 0; i < count; i++) record_close(shards[i]);
+    arena_destroy(a);
+    return result;
+}
+
 // ---- from the experiment to the loop -----------------------------------------------------------
 
 struct setup {
@@ -379,8 +432,9 @@ static int set_up(const struct experiment *x, const struct run_options *options,
 static int run_all(struct run *r, const char *folder, struct arena *a, struct run_result *out,
                    struct err *e) {
     TRY(record_open(folder, a, &r->record, e));
-    int result = run_pass(r, false, e);
-    if (result == 0 && r->options->retry_errors && !atomic_load(&interrupted))
+    bool merging = r->options->shard_count > 0;
+    int result = merging ? take_replies(r, e) : run_pass(r, false, e);
+    if (result == 0 && !merging && r->options->retry_errors && !atomic_load(&interrupted))
         result = run_pass(r, true, e);
     out->planned = r->record->trial_count;
     int64_t *missing;
@@ -388,8 +442,11 @@ static int run_all(struct run *r, const char *folder, struct arena *a, struct ru
     record_close(r->record);
     out->interrupted = result == 0 && atomic_load(&interrupted);
     if (result == 0)
-        return record_note_session(r->writer, out->interrupted ? "interrupted" : "complete", NULL,
-                                   e);
+        return record_note_session(r->writer,
+                                   out->interrupted           ? "interrupted"
+                                   : out->done < out->planned ? "merged"
+                                                              : "complete",
+                                   NULL, e);
     // What went wrong counts, whether or not it can be noted.
     record_note_session(r->writer, "error", e != NULL ? e->text : NULL, NULL);
     return -1;

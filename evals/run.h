@@ -12,6 +12,10 @@ struct run_options {
     int threads;
     uint64_t memory_bytes;
     bool retry_errors; // trials that ended in `error` get another attempt
+    // Folders of other runs of this experiment (its shards): their replies are taken over, and no
+    // model is run.
+    const char *const *shards;
+    int shard_count;
 };
 
 struct run_result {

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXPERIMENT_BYTES_MOST ((size_t)64 << 20)
+
 // ---- providers ---------------------------------------------------------------------------------
 
 int run_provider_open(const struct experiment *x, int model, const struct run_options *options,
@@ -265,6 +267,25 @@ int run_recorded_experiment(const struct record *r, const char *folder, struct a
     if (r->resolved == NULL) FAIL(e, ERR_RECORD, "%s/resolved.json: is missing", r->folder);
     TRY(experiment_from_json(r->resolved, path_join(a, r->folder, "experiment.yaml"), folder, a,
                              out, e));
+    take_baselines(r, *out, a);
+    return 0;
+}
+
+int run_whole_experiment(const struct record *r, struct arena *a, struct experiment **out,
+                         struct err *e) {
+    struct str source;
+    if (r->resolved == NULL) FAIL(e, ERR_RECORD, "%s/resolved.json: is missing", r->folder);
+    const char *said = json_string_value(json_object_get(r->manifest, "experiment_path"));
+    const char *copy = path_join(a, r->folder, "experiment.yaml");
+    TRY(file_read(copy, EXPERIMENT_BYTES_MOST, a, &source, e));
+    json_t *resolved = json_deep_copy(r->resolved);
+    json_put(resolved, "only", json_array());
+    json_put(resolved, "limit", json_integer(-1));
+    const char *path = said != NULL ? arena_strdup(a, said) : copy;
+    int result = experiment_from_json(resolved, path, run_origin(r, a), a, out, e);
+    json_decref(resolved);
+    TRY(result);
+    (*out)->source = source;
     take_baselines(r, *out, a);
     return 0;
 }

@@ -39,6 +39,10 @@ const char *run_origin(const struct record *r, struct arena *a);
 int run_recorded_experiment(const struct record *r, const char *folder, struct arena *a,
                             struct experiment **out, struct err *e);
 
+// The whole experiment of a record that --only or --limit cut: the same without them.
+int run_whole_experiment(const struct record *r, struct arena *a, struct experiment **out,
+                         struct err *e);
+
 // A planned trial as a request: the stored prompt, byte for byte; nothing is generated again. With
 // exact ids they must be those of the plan (ERR_RECORD otherwise). Everything lives in the arena.
 struct run_offer {
