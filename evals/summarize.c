@@ -213,27 +213,54 @@ static void count_models(const struct tally *t, struct summary *s) {
 
 // ---- tables ----
 
-// Real depths of the constraint's spans in a cell; of the moved constraints' for "all".
-static void take_depths(const struct tally *t, const struct tally_filter *f, int constraint,
-                        struct summary_cell *cell) {
+static bool row_moves(const struct experiment_placement *row, int constraint) {
+    for (int m = 0; m < row->move_count; m++)
+        if (row->move[m] == constraint) return true;
+    return false;
+}
+
+struct depths {
+    int32_t low, high;
+    int64_t sum, count;
+};
+
+static void add_depth(struct depths *d, int32_t depth) {
+    if (d->count == 0 || depth < d->low) d->low = depth;
+    if (d->count == 0 || depth > d->high) d->high = depth;
+    d->sum += depth;
+    d->count++;
+}
+
+// What really stood there: depths of the constraint's own spans (of the moved ones for "all"), the
+// mean depth of what the row moves, for the curve, and the prompts' lengths.
+static void take_real(const struct tally *t, const struct tally_filter *f, int constraint,
+                      struct summary_cell *cell) {
     const struct experiment *x = t->x;
     const struct experiment_placement *row = &x->placements[t->columns[f->column].placement];
-    bool any = false;
+    bool itself = constraint >= 0 && row_moves(row, constraint);
+    struct depths own = {0}, moved = {0};
     for (int64_t i = 0; i < t->trial_count; i++) {
         if (!tally_selects(t, &t->trials[i], f, constraint)) continue;
         const struct record_trial *p = t->trials[i].planned;
+        if (cell->tokens_low == 0 || p->prompt_tokens < cell->tokens_low)
+            cell->tokens_low = p->prompt_tokens;
+        if (p->prompt_tokens > cell->tokens_high) cell->tokens_high = p->prompt_tokens;
         for (int k = 0; k < p->span_count; k++) {
-            bool looked_at = constraint >= 0 &&
-                             strcmp(p->spans[k].constraint, x->constraints[constraint].id) == 0;
-            for (int m = 0; constraint < 0 && m < row->move_count; m++)
-                looked_at |= strcmp(p->spans[k].constraint, x->constraints[row->move[m]].id) == 0;
             int32_t depth = tally_depth(p->spans[k].depth);
-            if (!looked_at || depth == DEPTH_NONE) continue;
-            if (!any || depth < cell->depth_real_low) cell->depth_real_low = depth;
-            if (!any || depth > cell->depth_real_high) cell->depth_real_high = depth;
-            any = true;
+            int c = 0;
+            while (c < x->constraint_count &&
+                   strcmp(p->spans[k].constraint, x->constraints[c].id) != 0)
+                c++;
+            if (depth == DEPTH_NONE) continue;
+            bool moves = row_moves(row, c);
+            if (constraint < 0 ? moves : c == constraint) add_depth(&own, depth);
+            if (itself ? c == constraint : moves) add_depth(&moved, depth);
         }
     }
+    cell->depth_real_low = own.low;
+    cell->depth_real_high = own.high;
+    cell->depth_mean =
+        moved.count > 0 ? (int32_t)((moved.sum + moved.count / 2) / moved.count) : DEPTH_NONE;
 }
 
 static void take_cells(struct tally *t, int model, int constraint, struct arena *a,
@@ -251,7 +278,7 @@ static void take_cells(struct tally *t, int model, int constraint, struct arena 
             struct summary_cell *cell = &table->cells[table->cell_count++];
             *cell = (struct summary_cell){.length = length, .column = column};
             cell->rate = tally_rate(t, &f, constraint);
-            take_depths(t, &f, constraint, cell);
+            take_real(t, &f, constraint, cell);
             const struct summary_rate *absent = &table->absent[length];
             cell->has_lift = absent->n > 0 && cell->rate.n > 0;
             if (cell->has_lift) cell->lift = cell->rate.rate - absent->rate;

@@ -40,6 +40,31 @@ void layout_share(const struct summary_estimate *e, char out[64]) {
         snprintf(out, 64, "%.0f %% (%.0f to %.0f)", e->value * 100, e->low * 100, e->high * 100);
 }
 
+bool layout_real_length(const struct summary *s, const struct summary_table *t, int length,
+                        char out[32]) {
+    uint32_t asked = (uint32_t)s->lengths[length], low = 0, high = 0;
+    for (int i = 0; i < t->cell_count; i++) {
+        const struct summary_cell *c = &t->cells[i];
+        if (c->length != length || c->tokens_high == 0) continue;
+        if (low == 0 || c->tokens_low < low) low = c->tokens_low;
+        if (c->tokens_high > high) high = c->tokens_high;
+    }
+    if (low == high)
+        snprintf(out, 32, "%u", low);
+    else
+        snprintf(out, 32, "%u to %u", low, high);
+    return high > 0 && (low != asked || high != asked);
+}
+
+void layout_length(const struct summary *s, const struct summary_table *t, int length,
+                   char out[64]) {
+    char real[32];
+    if (layout_real_length(s, t, length, real))
+        snprintf(out, 64, "%d (%s)", s->lengths[length], real);
+    else
+        snprintf(out, 64, "%d", s->lengths[length]);
+}
+
 const struct summary_cell *layout_cell(const struct summary_table *t, int length, int place) {
     for (int i = 0; i < t->cell_count; i++)
         if (t->cells[i].length == length && t->cells[i].column == place) return &t->cells[i];

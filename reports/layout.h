@@ -14,6 +14,14 @@ void layout_interval(const struct summary_rate *r, char out[32]);
 void layout_points(const struct summary_estimate *e, char out[64]);
 void layout_share(const struct summary_estimate *e, char out[64]);
 
+// "508 to 515": how long the table's prompts really are, where that is not the length asked;
+// otherwise false.
+bool layout_real_length(const struct summary *s, const struct summary_table *t, int length,
+                        char out[32]);
+// "512", or "512 (508 to 515)".
+void layout_length(const struct summary *s, const struct summary_table *t, int length,
+                   char out[64]);
+
 // The cell of a table at a length and a place (indices), or NULL.
 const struct summary_cell *layout_cell(const struct summary_table *t, int length, int place);
 

@@ -96,7 +96,11 @@ static void add_verdict(const struct summary *s, struct buf *out) {
                        "all contrasts below are exploratory.</p>\n");
     for (int t = 0; t < s->table_count; t++)
         for (int i = 0; i < s->tables[t].remark_count; i++) {
-            buf_add_c(out, "<p>");
+            buf_add_c(out, "<p><b>");
+            escape_html_c(out, s->tables[t].model);
+            buf_add_c(out, " · ");
+            escape_html_c(out, s->tables[t].constraint);
+            buf_add_c(out, "</b>: ");
             escape_html_c(out, s->tables[t].remarks[i]);
             buf_add_c(out, "</p>\n");
         }
@@ -127,7 +131,9 @@ static void add_table_numbers(const struct summary *s, const struct summary_tabl
             if (s->places[places[i]].depth >= 0)
                 snprintf(real, sizeof real, "%.1f to %.1f %%", c->depth_real_low / 1000.0,
                          c->depth_real_high / 1000.0);
-            buf_printf(out, "<tr><td>%d</td><td>", s->lengths[l]);
+            char length[64];
+            layout_length(s, t, l, length);
+            buf_printf(out, "<tr><td>%s</td><td>", length);
             escape_html_c(out, s->places[places[i]].place);
             buf_printf(out,
                        "</td><td>%s</td><td>%s</td><td>%s</td><td>%s%s</td><td>%s</td>"

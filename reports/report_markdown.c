@@ -39,6 +39,38 @@ static void add_rate(const struct summary_rate *r, struct buf *out) {
         buf_printf(out, " %s (%s)%s |", fraction, interval, r->underpowered ? " *" : "");
 }
 
+static const struct summary_cell *cell_or_none(const struct summary_table *t, int length,
+                                               int place) {
+    static const struct summary_cell none;
+    const struct summary_cell *c = layout_cell(t, length, place);
+    return c != NULL ? c : &none;
+}
+
+// Beside the rates: lift, the rate over replies that ended by themselves, near misses, unscored.
+static void add_beside(const struct summary *s, const struct summary_table *t, const int *places,
+                       int count, struct buf *out) {
+    buf_add_c(out, "\n| length | place | lift over absent | of finished replies | near misses | "
+                   "unscored | real depth |\n|---:|---|---|---|---|---|---|\n");
+    for (int l = 0; l < s->length_count; l++)
+        for (int i = 0; i < count; i++) {
+            const struct summary_cell *c = cell_or_none(t, l, places[i]);
+            if (c->rate.n == 0) continue;
+            buf_printf(out, "| %d | ", s->lengths[l]);
+            escape_markdown(out, str_from(s->places[places[i]].place));
+            if (c->has_lift)
+                buf_printf(out, " | %+.0f points", c->lift * 100);
+            else
+                buf_add_c(out, " | -");
+            buf_printf(out, " | %d/%d | %d | %d | ", c->rate.finished_met, c->rate.finished_n,
+                       c->rate.near, c->rate.unscored);
+            if (c->depth_real_high > 0 || c->depth_mean >= 0)
+                buf_printf(out, "%.1f to %.1f %% |\n", c->depth_real_low / 1000.0,
+                           c->depth_real_high / 1000.0);
+            else
+                buf_add_c(out, "- |\n");
+        }
+}
+
 static void add_table(const struct summary *s, const struct summary_table *t, const char *placement,
                       struct buf *out) {
     int places[LAYOUT_MOST];
@@ -59,15 +91,16 @@ static void add_table(const struct summary *s, const struct summary_table *t, co
     for (int i = 0; i <= count; i++) buf_add_c(out, "---|");
     buf_add_char(out, '\n');
     for (int l = 0; l < s->length_count; l++) {
-        buf_printf(out, "| %d |", s->lengths[l]);
+        char length[64];
+        layout_length(s, t, l, length);
+        buf_printf(out, "| %s |", length);
         for (int i = 0; i < count; i++) {
-            static const struct summary_rate none;
-            const struct summary_cell *c = layout_cell(t, l, places[i]);
-            add_rate(c == NULL ? &none : &c->rate, out);
+            add_rate(&cell_or_none(t, l, places[i])->rate, out);
         }
         add_rate(&t->absent[l], out);
         buf_add_char(out, '\n');
     }
+    add_beside(s, t, places, count, out);
     if (t->brief.n > 0) {
         buf_add_c(out, "\nShort arm:");
         add_rate(&t->brief, out);

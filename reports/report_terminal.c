@@ -33,14 +33,20 @@ static void add_row_table(const struct summary *s, const struct summary_table *t
     int count = layout_row_places(s, t, placement, places, LAYOUT_MOST);
     buf_printf(out, "\n%s · %s · %s (%s moves)\n", t->model, t->constraint, placement,
                s->places[places[0]].moved);
-    add_padded(out, "  length", 10);
+    char real[32];
+    size_t width = 8;
+    for (int l = 0; l < s->length_count; l++)
+        if (layout_real_length(s, t, l, real)) width = 24;
+    buf_add_c(out, "  ");
+    add_padded(out, "length", width);
     for (int i = 0; i < count; i++) add_padded(out, s->places[places[i]].place, COLUMN_WIDTH);
     add_padded(out, "absent", COLUMN_WIDTH);
     buf_add_char(out, '\n');
     for (int l = 0; l < s->length_count; l++) {
-        char length[16];
-        snprintf(length, sizeof length, "  %d", s->lengths[l]);
-        add_padded(out, length, 10);
+        char length[64];
+        layout_length(s, t, l, length);
+        buf_add_c(out, "  ");
+        add_padded(out, length, width);
         for (int i = 0; i < count; i++) {
             static const struct summary_rate none;
             const struct summary_cell *cell = layout_cell(t, l, places[i]);

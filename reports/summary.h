@@ -24,6 +24,8 @@ struct summary_cell {
     double lift; // rate minus the absent arm's at the same length
     bool has_lift;
     int32_t depth_real_low, depth_real_high; // thousandths of a per cent over its trials
+    int32_t depth_mean; // of what the row moves: where the curve shows the cell; -1: nowhere
+    uint32_t tokens_low, tokens_high; // real lengths of its prompts
     // Whether a sliding window lets the reply see it: "directly", "relayed", "out of reach", or of
     // how many trials each is true. NULL: the model has no window.
     const char *in_window;

@@ -13,6 +13,7 @@ enum {
     LEFT = 110,
     TOP = 26,
     ARM_GAP = 12,
+    REAL_HEIGHT = 14, // room for the real lengths below the lengths
     PLOT_WIDTH = 420,
     PLOT_HEIGHT = 220,
     PLOT_LEFT = 60,
@@ -35,8 +36,22 @@ static struct rgb rate_colour(double rate) {
                         (int)(from->b + share * (to->b - from->b) + 0.5)};
 }
 
+// What the tooltip adds to a cell's rate: lift, replies that ended by themselves, what was real.
+static void add_details(struct buf *out, const struct summary_cell *c) {
+    const struct summary_rate *r = &c->rate;
+    if (c->has_lift) buf_printf(out, "; lift over absent %+.0f points", c->lift * 100);
+    buf_printf(out, "; of replies that ended by themselves %d/%d", r->finished_met, r->finished_n);
+    if (r->near > 0) buf_printf(out, "; near misses %d", r->near);
+    if (r->unscored > 0) buf_printf(out, "; unscored %d", r->unscored);
+    if (c->tokens_high > 0)
+        buf_printf(out, "; real length %u to %u tokens", c->tokens_low, c->tokens_high);
+    if (c->depth_mean >= 0)
+        buf_printf(out, "; real depth %.1f to %.1f %%", c->depth_real_low / 1000.0,
+                   c->depth_real_high / 1000.0);
+}
+
 static void add_cell(struct buf *out, int x, int y, const struct summary_rate *r, int length,
-                     const char *place) {
+                     const char *place, const struct summary_cell *cell) {
     char fraction[32], interval[32];
     layout_fraction(r, fraction);
     layout_interval(r, interval);
@@ -53,8 +68,10 @@ static void add_cell(struct buf *out, int x, int y, const struct summary_rate *r
     const char *ink = r->rate < 0.25 || r->rate > 0.75 ? "#fff" : "#1c1c1c";
     buf_printf(out, "><title>%d tokens, ", length);
     escape_html_c(out, place);
-    buf_printf(out, ": met %s, 95 %% interval %s%s</title>", fraction, interval,
+    buf_printf(out, ": met %s, 95 %% interval %s%s", fraction, interval,
                r->underpowered ? ", underpowered" : "");
+    if (cell != NULL) add_details(out, cell);
+    buf_add_c(out, "</title>");
     buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#%02x%02x%02x\"%s/>",
                x, y, CELL_WIDTH, CELL_HEIGHT, (unsigned)c.r, (unsigned)c.g, (unsigned)c.b,
                r->underpowered ? " class=\"weak\"" : "");
@@ -80,7 +97,7 @@ void svg_heat_map(const struct summary *s, const struct summary_table *t, const 
     for (int l = 0; l < s->length_count; l++) has_absent |= t->absent[l].n > 0;
     int rows_height = count * (CELL_HEIGHT + GAP);
     int width = LEFT + s->length_count * (CELL_WIDTH + GAP) + 4;
-    int height = TOP + rows_height + (has_absent ? ARM_GAP + CELL_HEIGHT : 0) + 22;
+    int height = TOP + rows_height + (has_absent ? ARM_GAP + CELL_HEIGHT : 0) + 22 + REAL_HEIGHT;
     buf_printf(out,
                "<svg class=\"heat\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\" "
                "aria-label=\"share of replies that met the constraint, by length and depth\">\n",
@@ -93,19 +110,25 @@ void svg_heat_map(const struct summary *s, const struct summary_table *t, const 
             static const struct summary_rate none;
             const struct summary_cell *cell = layout_cell(t, l, places[i]);
             add_cell(out, LEFT + l * (CELL_WIDTH + GAP), y, cell ? &cell->rate : &none,
-                     s->lengths[l], s->places[places[i]].place);
+                     s->lengths[l], s->places[places[i]].place, cell);
         }
     }
     if (has_absent) {
         int y = TOP + rows_height + ARM_GAP;
         add_row_label(out, y, "absent");
         for (int l = 0; l < s->length_count; l++)
-            add_cell(out, LEFT + l * (CELL_WIDTH + GAP), y, &t->absent[l], s->lengths[l], "absent");
+            add_cell(out, LEFT + l * (CELL_WIDTH + GAP), y, &t->absent[l], s->lengths[l], "absent",
+                     NULL);
     }
-    for (int l = 0; l < s->length_count; l++)
-        buf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"axis mid\">%d%s</text>\n",
-                   LEFT + l * (CELL_WIDTH + GAP) + CELL_WIDTH / 2, height - 6, s->lengths[l],
-                   l == 0 ? " tokens" : "");
+    for (int l = 0; l < s->length_count; l++) {
+        char real[32];
+        int x = LEFT + l * (CELL_WIDTH + GAP) + CELL_WIDTH / 2;
+        buf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"axis mid\">%d%s</text>\n", x,
+                   height - REAL_HEIGHT - 6, s->lengths[l], l == 0 ? " tokens" : "");
+        if (layout_real_length(s, t, l, real))
+            buf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"axis small\">%s</text>\n", x,
+                       height - 4, real);
+    }
     buf_add_c(out, "</svg>\n");
 }
 
@@ -132,7 +155,8 @@ static void add_axes(struct buf *out) {
         buf_printf(out, "<text x=\"%.1f\" y=\"%d\" class=\"axis mid\">%d %%</text>\n", x,
                    PLOT_TOP + PLOT_HEIGHT + 18, i * 25);
     }
-    buf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"axis mid\">depth of the constraint</text>\n",
+    buf_printf(out,
+               "<text x=\"%d\" y=\"%d\" class=\"axis mid\">real depth of what moves, mean</text>\n",
                PLOT_LEFT + PLOT_WIDTH / 2, PLOT_TOP + PLOT_HEIGHT + 38);
 }
 
@@ -155,6 +179,11 @@ static void add_legend(struct buf *out, int row, const char *colour, const char 
                x, x + 22, y, y, colour, dashed ? "arm" : "line", x + 28, y + 4, text);
 }
 
+// Where the constraint really stood, on average; else where it was asked for.
+static double depth_of(const struct summary *s, const struct summary_cell *c) {
+    return c->depth_mean >= 0 ? c->depth_mean : s->places[c->column].depth;
+}
+
 // One length's line; intervals are drawn a little beside each other so that none hides another.
 static void add_line(const struct summary *s, const struct summary_table *t, const int *places,
                      int count, int length, struct buf *out) {
@@ -164,20 +193,19 @@ static void add_line(const struct summary *s, const struct summary_table *t, con
     for (int i = 0; i < count; i++) {
         const struct summary_cell *c = layout_cell(t, length, places[i]);
         if (c == NULL || c->rate.n == 0) continue;
-        buf_printf(out, "%.1f,%.1f ", plot_x(s->places[places[i]].depth) + shift,
-                   plot_y(c->rate.rate));
+        buf_printf(out, "%.1f,%.1f ", plot_x(depth_of(s, c)) + shift, plot_y(c->rate.rate));
     }
     buf_add_c(out, "\"/>\n");
     for (int i = 0; i < count; i++) {
         const struct summary_cell *c = layout_cell(t, length, places[i]);
         if (c == NULL || c->rate.n == 0) continue;
-        double x = plot_x(s->places[places[i]].depth) + shift;
+        double x = plot_x(depth_of(s, c)) + shift;
         buf_printf(out,
                    "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
                    "class=\"whisker\"/><circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\">"
-                   "<title>%d tokens: %d/%d</title></circle>\n",
+                   "<title>%d tokens, depth %.1f %%: %d/%d</title></circle>\n",
                    x, x, plot_y(c->rate.low), plot_y(c->rate.high), colour, x, plot_y(c->rate.rate),
-                   colour, s->lengths[length], c->rate.met, c->rate.n);
+                   colour, s->lengths[length], depth_of(s, c) / 1000, c->rate.met, c->rate.n);
     }
 }
 
@@ -196,8 +224,9 @@ void svg_curves(const struct summary *s, const struct summary_table *t, const ch
     add_axes(out);
     for (int l = 0; l < s->length_count; l++) {
         const char *colour = line_colours[l % LINE_COLOURS];
-        char text[48];
-        snprintf(text, sizeof text, "%d tokens", s->lengths[l]);
+        char text[80], length[64];
+        layout_length(s, t, l, length);
+        snprintf(text, sizeof text, "%s tokens", length);
         add_legend(out, l, colour, text, false);
         add_arm_line(out, &t->absent[l], colour, "absent arm");
     }

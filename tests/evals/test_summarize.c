@@ -149,6 +149,7 @@ static void lift_depths_and_controls(void **state) {
     assert_true(c->has_lift && fabs(c->lift - (c->rate.rate - t->absent[1].rate)) < 1e-12);
     assert_int_equal(c->depth_real_low, 100000);
     assert_int_equal(c->depth_real_high, 100001);
+    assert_true(c->depth_mean >= 100000 && c->depth_mean <= 100001);
     assert_int_equal(t->brief.n, 20);
     ASSERT_HAS(out.does_not_show, "512 and 1024 tokens");
     ASSERT_HAS(out.does_not_show, "start, middle, end");
@@ -159,6 +160,10 @@ static void lift_depths_and_controls(void **state) {
     s.r.trials[find(&s, "absent/1024", 0)].prompt_tokens = 1003;
     take(&s, &out);
     ASSERT_HAS(out.does_not_show, "prompts of 512 and 1024 (really 1003 to 1024) tokens");
+    s.r.trials[find(&s, "placed/1024/order-moves@end", 3)].prompt_tokens = 1020;
+    take(&s, &out);
+    c = cell_of(table_of(&out, "order"), 1, 2);
+    assert_true(c->tokens_low == 1020 && c->tokens_high == 1024);
     // A violation without the constraint is the temptation.
     simulated_verdict(&s, find(&s, "absent/512", 0), 1)->verdict = VERDICT_VIOLATED;
     take(&s, &out);

@@ -312,6 +312,35 @@ static void few_numbers_are_shown(void **state) {
     arena_destroy(f.arena);
 }
 
+// Where prompts are not exactly as long as asked, and where the constraint really stood.
+static void real_lengths_and_depths_are_shown(void **state) {
+    (void)state;
+    struct fixture f = fixture_make("name", STR("ok"));
+    struct err e = {0};
+    struct summary_cell *c = &f.summary.tables[0].cells[0];
+    char length[64], wanted[64];
+    layout_length(&f.summary, &f.summary.tables[0], c->length, length);
+    assert_null(strchr(length, '('));
+    c->tokens_low = 408;
+    c->tokens_high = 415;
+    c->depth_mean = 12300;
+    c->depth_real_low = 11000;
+    c->depth_real_high = 14000;
+    snprintf(wanted, sizeof wanted, "%d (408 to 415)", f.summary.lengths[c->length]);
+    for (int k = 0; k < 3; k++) {
+        struct buf out = {0};
+        if (k == 0) ASSERT_OK(report_html(&f.record, &f.summary, &out, &e), e);
+        if (k == 1) ASSERT_OK(report_markdown(&f.record, &f.summary, &out, &e), e);
+        if (k == 2) report_terminal(&f.summary, &out);
+        assert_non_null(strstr(out.p, wanted));
+        if (k == 0) assert_non_null(strstr(out.p, "depth 12.3 %"));
+        if (k == 0) assert_non_null(strstr(out.p, "real length 408 to 415 tokens"));
+        if (k == 1) assert_non_null(strstr(out.p, "11.0 to 14.0 %"));
+        buf_free(&out);
+    }
+    arena_destroy(f.arena);
+}
+
 static void terminal_table_is_small(void **state) {
     (void)state;
     struct fixture f = fixture_make("name", STR("ok"));
@@ -335,6 +364,7 @@ int main(void) {
         cmocka_unit_test(entities_are_shown_as_typed),
         cmocka_unit_test(csv_is_strict_and_harmless),
         cmocka_unit_test(few_numbers_are_shown),
+        cmocka_unit_test(real_lengths_and_depths_are_shown),
         cmocka_unit_test(terminal_table_is_small),
     };
     return cmocka_run_group_tests_name("reports", tests, NULL, NULL);
