@@ -248,17 +248,18 @@ static void add_exploratory(struct family *f, struct tally *y, int model, int ro
     if (y->length_count > 1) add_scope(f, &g, row, 0, y->length_count);
 }
 
-static const char *seen_words(const struct pending *p, struct arena *a) {
+static const char *seen_words(const struct pending *p, bool several_models, struct arena *a) {
     const struct summary_contrast *c = &p->contrast;
     const char *what = contrast_what(c);
+    if (several_models) what = arena_printf(a, "%s: %s", c->model, what);
     if (p->where == NULL)
-        return arena_printf(a, "rates of %s differ by up to %.1f points between the places", what,
+        return arena_printf(a, "%s: rates differ by up to %.1f points between the places", what,
                             100 * c->effect);
     return arena_printf(a, "%s is met %.1f points %s often %s", what, 100 * fabs(c->effect),
                         c->effect < 0 ? "less" : "more", p->where);
 }
 
-static void correct(struct family *f, bool primary, struct arena *a) {
+static void correct(struct family *f, bool primary, bool several_models, struct arena *a) {
     double *p = arena_array(a, (size_t)f->count + 1, sizeof *p);
     double *adjusted = arena_array(a, (size_t)f->count + 1, sizeof *adjusted);
     int count = 0;
@@ -271,7 +272,7 @@ static void correct(struct family *f, bool primary, struct arena *a) {
         struct pending *x = &f->p[i];
         if (x->contrast.primary != primary || !x->contrast.defined) continue;
         x->contrast.p_holm = adjusted[count++];
-        contrast_write(&x->contrast, seen_words(x, a), "places", x->apart, a);
+        contrast_write(&x->contrast, seen_words(x, several_models, a), "places", x->apart, a);
     }
 }
 
@@ -287,8 +288,8 @@ void contrast_all(struct tally *t, struct arena *a, struct summary_contrast **ou
             if (p->move_count > 1) add_exploratory(&f, t, model, row, TALLY_ALL_CONSTRAINTS);
         }
     }
-    correct(&f, true, a);
-    correct(&f, false, a);
+    correct(&f, true, x->model_count > 1, a);
+    correct(&f, false, x->model_count > 1, a);
     *count = f.count;
     *out = arena_array(a, (size_t)f.count + 1, sizeof **out);
     for (int i = 0; i < f.count; i++) (*out)[i] = f.p[i].contrast;

@@ -1,5 +1,7 @@
 #include "evals/contrast_words.h"
 
+#include "reports/layout.h"
+
 #include <string.h>
 
 const char *contrast_scope(const struct tally *t, int first_length, int last_length,
@@ -44,11 +46,14 @@ void contrast_write(struct summary_contrast *c, const char *seen, const char *be
                          : tested ? "No difference shown: the test alone would show one, but the "
                                     "interval holds 0. Seen: "
                                   : "No difference shown: ";
+    char p[16], holm[16];
+    layout_p(c->p, p);
+    layout_p(c->p_holm, holm);
     const char *corrected =
-        c->p_holm != c->p ? arena_printf(a, ", %.4f after Holm's correction", c->p_holm) : "";
+        c->p_holm != c->p ? arena_printf(a, ", after Holm's correction %s", holm) : "";
     c->sentence = arena_printf(a,
-                               "%s%s%s (95 %% interval of the difference %.1f to %.1f, p = "
-                               "%.4f%s, %d repeats).%s",
-                               kind, answer, seen, 100 * c->low, 100 * c->high, c->p, corrected,
+                               "%s%s%s (95 %% interval of the difference %.1f to %.1f, %s%s, %d "
+                               "repeats).%s",
+                               kind, answer, seen, 100 * c->low, 100 * c->high, p, corrected,
                                c->repeats, unscored);
 }

@@ -1,6 +1,7 @@
 #include "reports/html_contrasts.h"
 
 #include "reports/escape.h"
+#include "reports/layout.h"
 
 #define NUMBERS                                                                                    \
     "<th>repeats</th><th>difference</th><th>95 % interval</th><th>p</th><th>p, Holm</th></tr>\n"
@@ -20,12 +21,19 @@ static void add_numbers(const struct summary_contrast *c, struct buf *out) {
                        "missing</td></tr>\n");
         return;
     }
-    buf_printf(out, "<td>%d</td><td>%+.1f points</td><td>", c->repeats, c->effect * 100);
-    if (c->has_interval)
-        buf_printf(out, "%+.1f to %+.1f</td><td>%.4f</td><td>%.4f</td></tr>\n", c->low * 100,
-                   c->high * 100, c->p, c->p_holm);
-    else
+    buf_printf(out, "<td>%d</td><td>%+.1f points</td><td>", c->repeats, layout_tenths(c->effect));
+    if (!c->has_interval) {
         buf_add_c(out, "underpowered</td><td>-</td><td>-</td></tr>\n");
+        return;
+    }
+    char p[16], holm[16];
+    layout_p(c->p, p);
+    layout_p(c->p_holm, holm);
+    buf_printf(out, "%+.1f to %+.1f</td><td>", layout_tenths(c->low), layout_tenths(c->high));
+    escape_html_c(out, p);
+    buf_add_c(out, "</td><td>");
+    escape_html_c(out, holm);
+    buf_add_c(out, "</td></tr>\n");
 }
 
 static void add_places(const struct summary *s, struct buf *out) {

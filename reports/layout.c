@@ -21,14 +21,19 @@ void layout_interval(const struct summary_rate *r, char out[32]) {
         snprintf(out, 32, "%.0f to %.0f %%", r->low * 100, r->high * 100);
 }
 
+double layout_tenths(double share) {
+    double points = share * 100;
+    return points > -0.05 && points < 0.05 ? 0 : points;
+}
+
 void layout_points(const struct summary_estimate *e, char out[64]) {
     if (!e->defined)
         snprintf(out, 64, "-");
     else if (!e->has_interval)
-        snprintf(out, 64, "%+.1f points (underpowered)", e->value * 100);
+        snprintf(out, 64, "%+.1f points (underpowered)", layout_tenths(e->value));
     else
-        snprintf(out, 64, "%+.1f points (%+.1f to %+.1f)", e->value * 100, e->low * 100,
-                 e->high * 100);
+        snprintf(out, 64, "%+.1f points (%+.1f to %+.1f)", layout_tenths(e->value),
+                 layout_tenths(e->low), layout_tenths(e->high));
 }
 
 void layout_share(const struct summary_estimate *e, char out[64]) {
@@ -38,6 +43,13 @@ void layout_share(const struct summary_estimate *e, char out[64]) {
         snprintf(out, 64, "%.0f %% (underpowered)", e->value * 100);
     else
         snprintf(out, 64, "%.0f %% (%.0f to %.0f)", e->value * 100, e->low * 100, e->high * 100);
+}
+
+void layout_p(double p, char out[16]) {
+    if (p < 0.0001)
+        snprintf(out, 16, "p < 0.0001");
+    else
+        snprintf(out, 16, "p = %.4f", p);
 }
 
 bool layout_real_length(const struct summary *s, const struct summary_table *t, int length,

@@ -9,10 +9,16 @@ void layout_fraction(const struct summary_rate *r, char out[32]);
 void layout_percent(double share, char out[16]);
 void layout_interval(const struct summary_rate *r, char out[32]);
 
+// In points, for printing with one decimal: never "-0.0".
+double layout_tenths(double share);
+
 // "+12.5 points (2.1 to 22.9)" and "71 % (60 to 80)"; without an interval "(underpowered)"; "-"
 // where it is not defined.
 void layout_points(const struct summary_estimate *e, char out[64]);
 void layout_share(const struct summary_estimate *e, char out[64]);
+
+// "p = 0.0312", "p < 0.0001".
+void layout_p(double p, char out[16]);
 
 // "508 to 515": how long the table's prompts really are, where that is not the length asked;
 // otherwise false.
