@@ -256,19 +256,22 @@ static bool shape_found(struct judgement *j, struct str text, bool masked) {
     return found;
 }
 
-// The reply must have the shape, as it stands and also where the rule's own text is masked; the
-// mask is a control character, so that an echo neither gives the shape nor vanishes from it.
-static void judge_format(struct judgement *j) {
-    const struct check *c = j->check;
+// The answer without the rule's own text: a control character fills its place, so that an echo
+// neither gives the shape nor vanishes from it.
+static struct str mask_echoes(const struct check *c, struct str answer, struct arena *a) {
     struct ranges echoes = {0};
     if (c->echo_count > 0) {
         struct value_text lower;
-        value_fold(j->answer, true, j->arena, &lower);
-        for (int i = 0; i < c->echo_count; i++)
-            search_value(&c->echoes[i], &lower, 0, &echoes, j->arena);
+        value_fold(answer, true, a, &lower);
+        for (int i = 0; i < c->echo_count; i++) search_value(&c->echoes[i], &lower, 0, &echoes, a);
     }
-    struct str masked = ranges_blank(j->answer, &echoes, '\x1A', j->arena);
-    j->by = c->tree != NULL ? "check" : "met";
+    return ranges_blank(answer, &echoes, '\x1A', a);
+}
+
+// The reply must have the shape, as it stands and also where the rule's own text is masked.
+static void judge_format(struct judgement *j) {
+    struct str masked = mask_echoes(j->check, j->answer, j->arena);
+    j->by = j->check->tree != NULL ? "check" : "met";
     j->is_met = shape_found(j, j->answer, false) && shape_found(j, masked, true);
     judge_violated(j, masked, true);
 }
@@ -392,6 +395,11 @@ void check_explain(const struct check *c, const struct reply *reply, bool violat
     struct check_outcome o;
     *out = (struct check_trace){0};
     if (t == NULL) return;
+    bool finished = reply_finished(reply->finish);
     struct str answer = str_slice(reply->text, reply->answer[0], reply->answer[1]);
-    check_tree_judge(t, answer, reply_finished(reply->finish), false, a, NULL, out, &o);
+    check_tree_judge(t, answer, finished, false, a, NULL, out, &o);
+    if (c->constraint->kind != CONSTRAINT_FORMAT || (!violated && o.truth != CHECK_HOLDS)) return;
+    // The rule's own text decides nothing: what is left is what counts.
+    *out = (struct check_trace){0};
+    check_tree_judge(t, mask_echoes(c, answer, a), finished, true, a, NULL, out, &o);
 }

@@ -386,6 +386,12 @@ static void explanations_name_what_decided(void **state) {
     assert_string_equal(t.steps[2].text, "words: 4, wanted at most 2");
     check_explain(c, &r, true, test_arena, &t);
     assert_int_equal(t.count, 0);
+    // What looks right and is an echo: the explanation says what is left of it.
+    c = load("kind: format\n    check: {words: {at_least: 3}}");
+    text = "Give the order number 19763 in your answer.";
+    r = (struct reply){str_from(text), {0, strlen(text)}, "stop"};
+    check_explain(c, &r, false, test_arena, &t);
+    assert_string_equal(t.steps[0].text, "words: 0, wanted at least 3");
 }
 
 static int close_all(void **state) {
