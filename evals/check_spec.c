@@ -2,10 +2,10 @@
 
 #include <stddef.h>
 
-const char *const check_verbs[] = {"all",       "any",        "not",   "order",     "pattern",
-                                   "value",     "count",      "line",  "paragraph", "words",
-                                   "sentences", "paragraphs", "lines", "letters",   "json",
-                                   "tool_call", NULL};
+const char *const check_verbs[] = {"all",   "any",       "not",        "order", "pattern",
+                                   "value", "number",    "count",      "line",  "paragraph",
+                                   "words", "sentences", "paragraphs", "lines", "letters",
+                                   "json",  "tool_call", NULL};
 const char *const check_rewritings[] = {"strip_markdown", "nfkc", "fold_case", "fold_space", NULL};
 const char *const check_types[] = {"object",  "array",   "string", "number",
                                    "integer", "boolean", "null",   NULL};
@@ -23,6 +23,7 @@ int check_spec_each(const struct check_spec *s, visitor *visit, void *context, s
     TRY(visit_given(visit, context, s->where, s->value, false, e));
     TRY(visit_given(visit, context, s->where, s->separator, true, e));
     TRY(visit_given(visit, context, s->where, s->name, false, e));
+    TRY(visit_given(visit, context, s->where, s->equals, false, e));
     for (int i = 0; i < s->pointer_count; i++) {
         const struct check_pointer *p = &s->pointers[i];
         TRY(visit_given(visit, context, s->where, p->pointer, false, e));

@@ -16,6 +16,7 @@ enum check_verb {
     CHECK_ORDER,
     CHECK_PATTERN,
     CHECK_VALUE,
+    CHECK_NUMBER,
     CHECK_COUNT,
     CHECK_LINE,
     CHECK_PARAGRAPH,
@@ -74,8 +75,10 @@ struct check_spec {
     struct check_bounds bounds;
     struct check_spec *parts; // of all, any, order, count (`of`); one of not, line, paragraph
     int part_count;
-    bool block;      // json: a fenced block anywhere, not the whole reply
-    struct str name; // tool_call
+    bool block;        // json: a fenced block anywhere, not the whole reply
+    struct str name;   // tool_call
+    struct str equals; // number
+    int64_t within;    // number: millionths
     struct check_pointer *pointers;
     int pointer_count;
 };

@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
+enum { NUMBER_BYTES = 8 }; // a space, a whole group of three and what stands behind it
+
 // ---- logic ----
 
 static void widen(struct check_outcome *out, const struct check_outcome *part) {
@@ -111,6 +113,20 @@ static void judge_found(struct evaluation *ev, const struct check_tree *t,
     struct check_text copy = *text;
     size_t first[2];
     judge_matches(ev, t, &copy, 0, out, first);
+}
+
+static void judge_number(struct evaluation *ev, const struct check_tree *t,
+                         const struct check_text *text, struct check_outcome *out) {
+    struct check_text copy = *text;
+    struct ranges found = {0};
+    numbers_find(check_text_folded(&copy, false, ev->arena), t->number, &found, ev->arena);
+    tree_failed(text, out);
+    for (size_t i = found.n; i-- > 0;) {
+        // Digits near the end of a reply that was cut may be the beginning of another number.
+        bool settled = !text->open || found.p[i][1] + NUMBER_BYTES <= text->text.n;
+        tree_found(ev, text, found.p[i], settled, out);
+    }
+    tree_explain(ev, "number " STR_FMT " %s", STR_ARG(t->value_text), tree_place(ev, out));
 }
 
 // One item of an order from byte `from` on; *match in the text's own bytes.
@@ -302,6 +318,7 @@ static void judge_verb(struct evaluation *ev, const struct check_tree *t,
     case CHECK_ORDER: judge_order(ev, t, text, out); break;
     case CHECK_PATTERN:
     case CHECK_VALUE: judge_found(ev, t, text, out); break;
+    case CHECK_NUMBER: judge_number(ev, t, text, out); break;
     case CHECK_COUNT:
         if (t->part_count > 0)
             judge_count_of(ev, t, text, out);
@@ -386,6 +403,7 @@ static void filler_judge(struct evaluation *ev, const struct check_tree *t,
         return;
     case CHECK_PATTERN:
     case CHECK_VALUE:
+    case CHECK_NUMBER:
     case CHECK_ORDER:
     case CHECK_JSON:
     case CHECK_TOOL_CALL: break;

@@ -2,6 +2,7 @@
 //
 // - all, any, not: logic. A leaf that errs makes the tree err only where the outcome hangs on it.
 // - pattern: PCRE2 finds it. value: the whole value stands there (evals/value.h).
+// - number: a number stands there that is as far off as is allowed (evals/check_number.h).
 // - count: so many matches, none inside another, or (of) so many of these checks hold.
 // - order: each item is found behind the one before; of `any` the alternative that stands first.
 // - line, paragraph: the N-th one exists and its own text, alone, satisfies the check.
@@ -11,7 +12,7 @@
 // A reply that was cut could have gone on: an outcome is *settled* when no further text could
 // change it. `not`, upper bounds, the last line and whole-reply JSON are settled only by a reply
 // that ended by itself; a pattern where it does not look at the end (evals/pattern.h); a value
-// always. In a finished reply everything is settled.
+// always, a number where something else follows. In a finished reply everything is settled.
 //
 // The range of an outcome: of pattern, value, order, json, tool_call, line and paragraph what was
 // found; of a count its first to its last match; of all the smallest range around its parts', of

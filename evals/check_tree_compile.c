@@ -43,6 +43,20 @@ static int compile_value(const struct compiling *c, struct check_tree *t, struct
     return 0;
 }
 
+static int compile_number(const struct compiling *c, struct check_tree *t, struct err *e) {
+    const struct check_spec *s = t->spec;
+    int64_t value;
+    if (s->equals.p == NULL) return 0;
+    TRY(compile_text(c, s, s->equals, &t->value_text, e));
+    if (!number_read(t->value_text, &value))
+        FAIL(e, ERR_CONFIG,
+             "%s: \"" STR_FMT "\" is no number; expected digits (12 at most), then a point and 6 "
+             "digits at most where it has a fraction",
+             place(c, s), STR_ARG(t->value_text));
+    t->number = (struct number_range){value - s->within, value + s->within};
+    return 0;
+}
+
 static int compile_asks(const struct compiling *c, struct check_tree *t, struct err *e) {
     const struct check_spec *s = t->spec;
     t->ask_count = s->pointer_count;
@@ -68,6 +82,7 @@ static int compile(const struct compiling *c, const struct check_spec *s, struct
     TRY(compile_pattern(c, s, s->pattern, &t->pattern, e));
     TRY(compile_pattern(c, s, s->separator, &t->separator, e));
     TRY(compile_text(c, s, s->name, &t->name, e));
+    TRY(compile_number(c, t, e));
     TRY(compile_asks(c, t, e));
     t->parts = arena_array(c->arena, (size_t)s->part_count + 1, sizeof *t->parts);
     for (int i = 0; i < s->part_count; i++) TRY(compile(c, &s->parts[i], &t->parts[i], e));

@@ -3,6 +3,7 @@
 #define LACUNA_EVALS_CHECK_TREE_INTERNAL_H
 
 #include "evals/check_json.h"
+#include "evals/check_number.h"
 #include "evals/check_text.h"
 #include "evals/check_tree.h"
 
@@ -12,7 +13,8 @@ struct check_tree {
     const struct pattern *pattern, *separator; // NULL: not given
     struct value *value;
     struct str value_text, name; // with the variables filled in
-    bool value_folds;            // the value is looked for without regard to case
+    struct number_range number;
+    bool value_folds; // the value is looked for without regard to case
     struct check_tree *parts;
     int part_count;
     struct json_ask *asks;

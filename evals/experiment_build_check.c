@@ -1,6 +1,7 @@
 // A composite check of resolved.json into struct check_spec.
 #include "evals/check_spec.h"
 #include "evals/experiment_load.h"
+#include "evals/experiment_scalar.h"
 
 #include <string.h>
 
@@ -110,6 +111,11 @@ static void build_verb(struct load *l, const json_t *o, const char *where, struc
     case CHECK_LINE:
     case CHECK_PARAGRAPH: build_piece(l, o, where, from, s); break;
     case CHECK_PARAGRAPHS: s->separator = load_text(l, o, "separator"); break;
+    case CHECK_NUMBER:
+        s->equals = load_text(l, o, "equals");
+        if (json_object_get(o, "within") != NULL)
+            scalar_decimal(str_from(load_word(l, o, "within")), 6, &s->within);
+        break;
     case CHECK_JSON: build_json(l, o, s); break;
     case CHECK_TOOL_CALL: build_tool_call(l, o, s); break;
     default: break; // a leaf: its text is read with the node, its bounds below

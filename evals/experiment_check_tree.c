@@ -65,9 +65,10 @@ static void check_node(struct load *l, const struct node *n, const char *path, i
     if (n->kind != NODE_MAP) return;
     int count = verbs_of(n, &verb, &other);
     if (count == 0)
-        WRONG(path, "says nothing to look for; give one of all, any, not, order, pattern, value, "
-                    "count, line, paragraph, words, sentences, paragraphs, lines, letters, json, "
-                    "tool_call");
+        WRONG(path,
+              "says nothing to look for; give one of all, any, not, order, pattern, value, number, "
+              "count, line, paragraph, words, sentences, paragraphs, lines, letters, json, "
+              "tool_call");
     if (count > 1)
         WRONG(AT("%s.%s", path, other),
               "%s is given too; a check has one of them, and all: [{%s: ...}, {%s: ...}] asks for "

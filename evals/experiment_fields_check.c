@@ -113,6 +113,20 @@ static const struct field tool_call_fields[] = {
     {.key = NULL},
 };
 
+static const struct field number_fields[] = {
+    {.key = "equals",
+     .type = FIELD_TEXT,
+     .flags = FIELD_REQUIRED,
+     .help = "digits, with a sign and a point where it has them"},
+    {.key = "within",
+     .type = FIELD_DECIMAL,
+     .fallback = "0",
+     .least = 0,
+     .most = 999999999000000,
+     .help = "how far off it may be"},
+    {.key = NULL},
+};
+
 #define CHECKS_FIELD(name, least_items, text)                                                      \
     {                                                                                              \
         .key = (name), .type = FIELD_OBJECT, .shape = SHAPE_LIST, .flags = FIELD_AGAIN,            \
@@ -136,6 +150,7 @@ const struct field check_fields[] = {
     CHECKS_FIELD("order", 2, "patterns and values, each found behind the one before"),
     {.key = "pattern", .type = FIELD_PATTERN, .help = "pattern (PCRE2) that the reply matches"},
     {.key = "value", .type = FIELD_TEXT, .help = "the reply holds this value as a whole"},
+    COUNT_FIELD("number", number_fields, "a number, however it is written"),
     COUNT_FIELD("count", count_fields, "how often a pattern, a value or checks are met"),
     COUNT_FIELD("line", line_fields, "one line that is not blank"),
     COUNT_FIELD("paragraph", paragraph_fields, "one paragraph"),

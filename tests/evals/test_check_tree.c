@@ -105,6 +105,48 @@ static void counts_and_pieces(void **state) {
     EXPECT(counts);
 }
 
+// Bug report B39: the right number in another dress, and what is none of it.
+static const struct example numbers[] = {
+    {"{number: {equals: '1234'}}", "**1,234**", "stop", "met"},
+    {"{number: {equals: '1234'}}", "\\boxed{1234}", "stop", "met"},
+    {"{number: {equals: '1234'}}", "1\u00A0234", "stop", "met"},
+    {"{number: {equals: '1234'}}", "\uFF11\uFF12\uFF13\uFF14", "stop", "met"},
+    {"{number: {equals: '1234'}}", "1234.", "stop", "met"},
+    {"{number: {equals: '1234'}}", "1234.0", "stop", "met"},
+    {"{number: {equals: '1234'}}", "1.234,00", "stop", "met"},
+    {"{number: {equals: '1234'}}", "The code was 1234, not 4321", "stop", "met"},
+    {"{number: {equals: '1234'}}", "item-1234", "stop", "met"}, // a hyphen
+    {"{number: {equals: '1234'}}", "-1234", "stop", "omitted"},
+    {"{number: {equals: '1234'}}", "11,234", "stop", "omitted"},
+    {"{number: {equals: '1234'}}", "12345", "stop", "omitted"},
+    {"{number: {equals: '1234'}}", "C is not my answer", "stop", "omitted"},
+    {"{number: {equals: '1234'}}", "1234-5", "stop", "omitted"},
+    {"{number: {equals: '1234'}}", "", "stop", "unscored:empty"},
+    {"{number: {equals: '-5.5', within: 0.25}}", "about \u22125.3 degrees", "stop", "met"},
+    {"{number: {equals: '-5.5', within: 0.25}}", "about -5.2 degrees", "stop", "omitted"},
+    {"{number: {equals: '-5.5', within: 0.25}}", "about 5.5 degrees", "stop", "omitted"},
+    {"{number: {equals: '1.5'}}", "1,50", "stop", "met"},
+    {"{number: {equals: '1.234'}}", "1.234", "stop", "met"}, // read both ways
+    {"{number: {equals: '1234'}}", "1.234", "stop", "met"},
+    {"{number: {equals: '12'}}", "on 12/05/2024 at 12:30, version 12.1.3", "stop", "omitted"},
+    {"{number: {equals: '12'}}", "in 12 345 cases", "stop", "omitted"},
+    {"{number: {equals: '12'}}", "12 34", "stop", "met"},
+    {"{number: {equals: '1234567'}}", "1,234,567.00", "stop", "met"},
+    {"{number: {equals: '{{code}}', within: 1}}", "19,762", "stop", "met"},
+    {"{number: {equals: '7', within: 1}}", "9999999999999999999999", "stop", "omitted"},
+    {"{number: {equals: '1234'}}", "It is 1234", "length", "unscored:cut"}, // or 12345
+    {"{number: {equals: '1234'}}", "It is 1234, I believe", "length", "met"},
+    {"{not: {number: {equals: '5'}}}", "4 6", "stop", "met"},
+};
+
+static void numbers_in_any_dress(void **state) {
+    (void)state;
+    EXPECT(numbers);
+    struct err e = {0};
+    assert_null(check_from_yaml(fields_of("{number: {equals: 12a}}"), test_arena, &e));
+    assert_non_null(strstr(e.text, "check: \"12a\" is no number"));
+}
+
 static const struct example cuts[] = {
     // What is there stays there.
     {"{all: [{value: '{{code}}'}, {pattern: is}]}", "19763 is re", "length", "met"},
@@ -405,6 +447,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(logic_is_what_it_says),
         TEST(counts_and_pieces),
+        TEST(numbers_in_any_dress),
         TEST(cut_replies_decide_only_what_stays),
         TEST(an_error_counts_only_where_it_matters),
         TEST(texts_are_rewritten_only_where_asked),
