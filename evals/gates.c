@@ -51,17 +51,19 @@ static void judge_rate(struct judging *k, const struct judged *j, struct summary
     out->n = r.n;
     out->repeats = r.repeats;
     out->value = r.rate;
-    out->low = r.low;
-    out->high = r.high;
+    struct stats_interval exact = {0, 1};
+    if (r.n > 0) exact = stats_exact(r.rate * r.effective, r.effective);
+    out->low = exact.low;
+    out->high = exact.high;
     out->measured = arena_printf(k->arena, "%d/%d %s", count, r.n, word);
-    const char *bounds = arena_printf(k->arena, "%d of %d %s, 95 %% interval %.3f to %.3f", count,
-                                      r.n, word, r.low, r.high);
+    const char *bounds = arena_printf(k->arena, "%d of %d %s, exact 95 %% interval %.3f to %.3f",
+                                      count, r.n, word, exact.low, exact.high);
     if (r.n == 0)
         out->why = "no trial was answered";
     else if (!k->complete)
         out->why = arena_printf(k->arena, "the run is not finished (%s)", bounds);
     else
-        judge_bounds(j->gate, r.low, r.high, bounds, k->arena, out);
+        judge_bounds(j->gate, exact.low, exact.high, bounds, k->arena, out);
 }
 
 // A difference of rates over `repeats` repeats, `what` in words.

@@ -25,20 +25,48 @@ static struct stats_interval difference_interval(const struct outlook *o, int pl
 
 // With `count` repeats met (violated, lifted).
 static struct stats_interval interval_of(const struct outlook *o, int count) {
-    return o->metric == GATE_LIFT ? difference_interval(o, count, 0) : stats_wilson(count, o->n);
+    return o->metric == GATE_LIFT ? difference_interval(o, count, 0) : stats_exact(count, o->n);
+}
+
+static bool high_enough(const struct outlook *o, int count) {
+    if (!o->gate->has_at_least) return true;
+    if (o->metric != GATE_LIFT) return stats_exact_above(count, o->n, o->gate->at_least);
+    return difference_interval(o, count, 0).low >= o->gate->at_least;
+}
+
+static bool low_enough(const struct outlook *o, int count) {
+    if (!o->gate->has_at_most) return true;
+    if (o->metric != GATE_LIFT) return stats_exact_below(count, o->n, o->gate->at_most);
+    return difference_interval(o, count, 0).high <= o->gate->at_most;
 }
 
 static bool passes(const struct outlook *o, int count) {
-    struct stats_interval i = interval_of(o, count);
-    return gate_passes(o->gate, i.low, i.high);
+    return high_enough(o, count) && low_enough(o, count);
+}
+
+// The least count from 0 to n for which `is` holds; n + 1 for none. It holds for all above it.
+static int least_count(const struct outlook *o, bool (*is)(const struct outlook *o, int count)) {
+    int none = -1, from = o->n + 1;
+    while (from - none > 1) {
+        int middle = none + (from - none) / 2;
+        if (is(o, middle))
+            from = middle;
+        else
+            none = middle;
+    }
+    return from;
+}
+
+static bool too_high(const struct outlook *o, int count) {
+    return !low_enough(o, count);
 }
 
 // Probability that a gate passes at a true rate, over n independent repeats.
 static double pass_probability(const struct outlook *o, double rate) {
-    int first = 0, last = o->n; // the passing counts are an interval: both bounds grow with them
-    while (first <= o->n && !passes(o, first)) first++;
-    while (last >= first && !passes(o, last)) last--;
-    return stats_binomial_tail(o->n, first, rate) - stats_binomial_tail(o->n, last + 1, rate);
+    // The passing counts are an interval: both bounds grow with the count.
+    int first = least_count(o, high_enough), behind = least_count(o, too_high);
+    if (behind <= first) return 0;
+    return stats_binomial_tail(o->n, first, rate) - stats_binomial_tail(o->n, behind, rate);
 }
 
 static double sure_from(const struct outlook *o, double perfect) {
@@ -54,9 +82,7 @@ static double sure_from(const struct outlook *o, double perfect) {
 }
 
 static bool is_possible(const struct outlook *o) {
-    for (int count = 0; count <= o->n; count++)
-        if (passes(o, count)) return true;
-    return false;
+    return least_count(o, high_enough) < least_count(o, too_high);
 }
 
 // The repeats from which perfect data passes; 0: none up to 20,000.

@@ -6,6 +6,7 @@
 #include "evals/stats_base.h"
 // intervals
 #include "evals/stats_wilson.h"
+#include "evals/stats_exact.h"
 #include "evals/stats_clustered.h"
 #include "evals/stats_shares.h"
 #include "evals/stats_paired.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-struct stats_interval stats_clustered(const struct stats_cluster *c, int count) {
+double stats_clustered_number(const struct stats_cluster *c, int count) {
     double met = 0, n = 0;
     int clusters = 0;
     bool single = true;
@@ -14,7 +14,7 @@ struct stats_interval stats_clustered(const struct stats_cluster *c, int count) 
         clusters += c[i].n > 0;
         single = single && c[i].n <= 1;
     }
-    if (single) return stats_wilson(met, n);
+    if (single) return n;
     double size = n / clusters, k = clusters + 2, total = n + 2 * size;
     double p = (met + size) / total;
     double sum = size * size * ((1 - p) * (1 - p) + p * p); // the two clusters that are added
@@ -22,6 +22,14 @@ struct stats_interval stats_clustered(const struct stats_cluster *c, int count) 
         double deviation = c[i].met - p * c[i].n;
         sum += deviation * deviation;
     }
-    double design_effect = stats_clamp(k / (k - 1) * sum / (total * p * (1 - p)), 1, size);
-    return stats_wilson(met / design_effect, n / design_effect);
+    return n / stats_clamp(k / (k - 1) * sum / (total * p * (1 - p)), 1, size);
+}
+
+struct stats_interval stats_clustered(const struct stats_cluster *c, int count) {
+    double met = 0, n = 0, effective = stats_clustered_number(c, count);
+    for (int i = 0; i < count; i++) {
+        met += c[i].met;
+        n += c[i].n;
+    }
+    return stats_wilson(met / n * effective, effective);
 }

@@ -11,5 +11,7 @@
 #include "evals/stats_base.h"
 
 struct stats_interval stats_clustered(const struct stats_cluster *c, int count);
+// The effective number n / d alone.
+double stats_clustered_number(const struct stats_cluster *c, int count);
 
 #endif

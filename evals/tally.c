@@ -276,6 +276,7 @@ static struct summary_rate take_rate(struct tally *t, const struct tally_filter 
         r.rate = (double)(counted == VERDICT_MET ? r.met : r.violated) / r.n;
         r.low = interval.low;
         r.high = interval.high;
+        r.effective = stats_clustered_number(clusters, t->repeats);
     }
     free(clusters);
     return r;

@@ -10,6 +10,7 @@
 struct summary_rate {
     int n, met, repeats;
     double rate, low, high; // 0..1; meaningless when n == 0
+    double effective;       // how many independent trials the interval takes them for
     bool underpowered; // fewer than 10 repeats: an interval is shown, no verdict is built on it
     int finished_n, finished_met; // replies that ended by themselves
     int omitted, violated, unscored, near;

@@ -53,6 +53,10 @@ static bool intervals_agree(const char *kind, const char *line, const double *x)
         i = stats_wilson(x[0], x[1]);
         low = x[2];
         high = x[3];
+    } else if (strcmp(kind, "exact") == 0) {
+        i = stats_exact(x[0], x[1]);
+        low = x[2];
+        high = x[3];
     } else if (strcmp(kind, "paired") == 0) {
         i = stats_paired(x + 3, (int)x[2]);
     } else if (strcmp(kind, "two") == 0) {

@@ -30,6 +30,31 @@ static void wilson_covers(void **state) {
     }
 }
 
+// Whatever the true rate, each exact bound is on its wrong side in at most 2.5 % of runs, and the
+// short ways to ask agree with the bounds.
+static void exact_bounds_keep_their_level(void **state) {
+    (void)state;
+    for (int n = 1; n <= 45; n += 4) {
+        struct stats_interval bounds[46];
+        for (int k = 0; k <= n; k++) bounds[k] = stats_exact(k, n);
+        for (int step = 1; step < 100; step++) {
+            double rate = step / 100.0, above = 0, below = 0;
+            for (int k = 0; k <= n; k++) {
+                if (bounds[k].low >= rate) above += stats_binomial(n, k, rate);
+                if (bounds[k].high <= rate) below += stats_binomial(n, k, rate);
+                if (fabs(bounds[k].low - rate) > 1e-9)
+                    assert_int_equal(stats_exact_above(k, n, rate), bounds[k].low >= rate);
+                if (fabs(bounds[k].high - rate) > 1e-9)
+                    assert_int_equal(stats_exact_below(k, n, rate), bounds[k].high <= rate);
+            }
+            assert_true(above <= 0.025 + 1e-9 && below <= 0.025 + 1e-9);
+        }
+    }
+    // An effective number that is not whole never gives a narrower interval.
+    struct stats_interval some = stats_exact(7.5, 10.5), whole = stats_exact(8, 10);
+    assert_true(some.low <= stats_exact(7, 10).low + 1e-9 && some.high >= whole.high - 1e-9);
+}
+
 static void intervals_cover(void **state) {
     (void)state;
     static const struct study_design designs[] = {
@@ -117,6 +142,7 @@ static void comparisons_keep_their_word(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wilson_covers),
+        cmocka_unit_test(exact_bounds_keep_their_level),
         cmocka_unit_test(intervals_cover),
         cmocka_unit_test(equal_places_raise_no_alarm),
         cmocka_unit_test(power_is_as_forecast),

@@ -3,6 +3,7 @@
 
 Development time only; needs numpy, scipy and statsmodels. One case a line:
   wilson MET N LOW HIGH
+  exact MET N LOW HIGH       (statsmodels' proportion_confint, method "beta")
   mcnemar B C P
   flip P N D1 .. DN          (scipy.stats.permutation_test, paired, exact; for many repeats the
                              whole distribution in integers)
@@ -146,6 +147,12 @@ for _ in range(10):
     assert len(subsets) == math.comb(n, k)
     lines.append(f"samples {c} {n} {k} {sum(map(all, subsets)) / len(subsets)!r} "
                  f"{sum(map(any, subsets)) / len(subsets)!r}")
+for met, n in [(0, 1), (1, 1), (0, 40), (40, 40)] + [
+    (int(random.integers(0, n + 1)), int(n)) for n in random.integers(1, 400, 25)
+]:
+    low, high = proportion_confint(met, n, method="beta")
+    low, high = float(low) if met > 0 else 0.0, float(high) if met < n else 1.0
+    lines.append(f"exact {met} {n} {low!r} {high!r}")
 out = pathlib.Path(__file__).parent.parent / "evals" / "golden" / "stats.txt"
 out.parent.mkdir(exist_ok=True)
 out.write_text("\n".join(lines) + "\n")
