@@ -260,6 +260,8 @@ struct experiment {
     int *lengths;
     int length_count;
     int32_t length_tolerance_ppm;
+    const char
+        *measured_by; // a model's id: all models get the texts built for it; NULL: each its own
     int repeats;
     bool arms[3];
     int short_tokens;

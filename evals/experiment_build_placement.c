@@ -77,6 +77,11 @@ void build_lengths(struct load *l, const json_t *o) {
         l->x->lengths[l->x->length_count++] =
             (int)json_integer_value(json_array_get(tokens, i)); // 0 where it was no number
     l->x->length_tolerance_ppm = load_share(o, "tolerance");
+    const char *by = load_word(l, o, "measured_by");
+    if (by == NULL || strcmp(by, "each") == 0) return;
+    l->x->measured_by = by;
+    if (experiment_model_index(l->x, by) < 0)
+        diagnose_at(l->d, l->root, "lengths.measured_by", "there is no model '%s'", by);
 }
 
 void build_placements(struct load *l, const json_t *list) {

@@ -30,6 +30,8 @@ static void check_models(struct load *l) {
             if (same_id(m->id, x->models[k].id))
                 WRONG(AT("models[%d].id", i), "'%s' is models[%d] already; ids must differ", m->id,
                       k);
+        if (same_id(m->id, "each"))
+            WRONG(AT("models[%d].id", i), "'each' means every model (lengths.measured_by)");
         if (m->path == NULL && m->fixture == NULL && m->simulated == NULL)
             WRONG(AT("models[%d].path", i),
                   "is missing: a model needs a path (or a fixture or a simulated subject)");
@@ -47,6 +49,8 @@ static void check_window(struct load *l, const char *what, int length, const cha
     const struct experiment *x = l->x;
     for (int i = 0; i < x->model_count; i++) {
         const struct experiment_model *m = &x->models[i];
+        // Tokens of a text that another model measured are known to the plan only.
+        if (x->measured_by != NULL && !same_id(m->id, x->measured_by)) continue;
         const int64_t sum = (int64_t)length + x->generation.max_tokens;
         if (m->context_tokens == 0 || length <= 0 || sum <= (int64_t)m->context_tokens) continue;
         WRONG(path,

@@ -69,6 +69,12 @@ struct work {
     size_t closing_count;
     struct prompt_insert *inserts;
     int *constraints;
+    // With lengths.measured_by: what that model laid out for each cell, in the order of a model's
+    // cells; NULL: not yet built.
+    const struct layout **layouts;
+    size_t layout_count;
+    int cell_model;           // whose cells are counted,
+    size_t cell;              // up to this one
     struct provider_ids base; // whole ids of a prompt of this model and length
     int base_model, base_length;
 };
@@ -232,6 +238,7 @@ static void drafts_make(struct work *w, const struct cell *c, const struct promp
                                        .var_count = w->d.var_count};
             if (c->placement >= 0) t->placement = x->placements[c->placement].id;
             hash_bytes(prompt->text.p, prompt->text.n, t->prompt_sha256);
+            memcpy(t->text_sha256, prompt->text_sha256, sizeof t->text_sha256);
             if (prompt->ids.count > 0) hash_ids(prompt->ids.ids, prompt->ids.count, t->ids_sha256);
             draft_parts(p, prompt, out);
             draft_spans(p, w, c, prompt, out);
@@ -271,6 +278,25 @@ static void closing_keep(struct work *w, struct str closing) {
     w->closings[w->closing_count++] = closing;
 }
 
+// The model whose tokens a cell's length is in.
+static int measuring_model(const struct experiment *x, int model) {
+    for (int m = 0; x->measured_by != NULL && m < x->model_count; m++)
+        if (strcmp(x->models[m].id, x->measured_by) == 0) return m;
+    return model;
+}
+
+// Where the layout of this cell is kept; all models have the same cells in the same order.
+static const struct layout **layout_slot(struct work *w, const struct cell *c) {
+    w->cell = w->layout_count == 0 || w->cell_model != c->model ? 0 : w->cell + 1;
+    w->cell_model = c->model;
+    if (w->cell == w->layout_count) {
+        w->layouts =
+            arena_more(w->p->repeat, (void *)w->layouts, w->layout_count, sizeof *w->layouts);
+        w->layouts[w->layout_count++] = NULL;
+    }
+    return &w->layouts[w->cell];
+}
+
 // The repeat's filler as a model counts it.
 static void units_count(struct work *w, int model) {
     struct planner *p = w->p;
@@ -282,17 +308,35 @@ static void units_count(struct work *w, int model) {
             units_open(prompt_builder_counter(p->builders[model]), w->filler, p->repeat);
 }
 
+// The prompt in the cell's model, with the texts that the measuring model gave it.
+static int prompt_make(struct work *w, const struct cell *c, struct prompt_request *r,
+                       const struct layout **slot, struct prompt *out, struct err *e) {
+    struct planner *p = w->p;
+    const int by = measuring_model(p->x, c->model);
+    units_count(w, by);
+    r->units = w->units[by];
+    r->chat = w->chat[by];
+    r->keep_layout = p->x->measured_by != NULL;
+    if (by != c->model && *slot == NULL) {
+        TRY(prompt_build(p->builders[by], r, p->repeat, out, e));
+        *slot = out->layout;
+    }
+    if (by != c->model) r->like = *slot;
+    TRY(prompt_build(p->builders[c->model], r, p->repeat, out, e));
+    if (by == c->model) *slot = out->layout;
+    return 0;
+}
+
 static int cell_build(void *context, const struct cell *c, struct err *e) {
     struct work *w = context;
     struct planner *p = w->p;
     const struct experiment *x = p->x;
+    const struct layout **slot = layout_slot(w, c);
     if (!cell_in_repeat(x, c, &w->d) || !cell_selected(x, c, &w->d, -1)) return 0;
-    if (c->length >= 0) TRY(context_check(w, c, (uint32_t)c->length, e));
-    units_count(w, c->model);
+    if (c->length >= 0 && measuring_model(x, c->model) == c->model)
+        TRY(context_check(w, c, (uint32_t)c->length, e));
     struct prompt_request r = {
         .message_count = (size_t)x->message_count,
-        .units = w->units[c->model],
-        .chat = w->chat[c->model],
         .closing = p->closing,
         // Not the repeat's: closing words alone must not make repeats look different.
         .closing_rng = rng_open(x->seed, "experiment", "closing"),
@@ -305,7 +349,7 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
     cell_inserts(x, c, &w->d, w->inserts, w->constraints, &r.insert_count);
     r.messages = cell_messages(x, &w->d, w->inserts, w->constraints, r.insert_count, p->repeat);
     struct prompt prompt;
-    if (prompt_build(p->builders[c->model], &r, p->repeat, &prompt, e) != 0)
+    if (prompt_make(w, c, &r, slot, &prompt, e) != 0)
         return err_prefix(e, "%s", cell_words(x, c, &w->d, p->repeat));
     TRY(context_check(w, c, prompt.tokens, e));
     if (prompt.filler_bytes > w->filler_bytes) w->filler_bytes = prompt.filler_bytes;

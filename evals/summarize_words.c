@@ -102,6 +102,8 @@ static void add_lengths(struct buf *b, const struct tally *t) {
         if (least < most) buf_printf(b, " (really %u to %u)", least, most);
     }
     buf_add_c(b, " tokens");
+    if (t->x->measured_by != NULL)
+        buf_printf(b, " as %s counts them, the same texts for every model,", t->x->measured_by);
 }
 
 static void add_places(struct buf *b, const struct tally *t) {

@@ -275,10 +275,31 @@ static bool pieces_equal(const struct prompt_part *x, size_t x_count,
     }
 }
 
+static void hash_text(struct hash *h, struct str text) {
+    hash_add(h, text.p, text.n);
+    hash_add(h, "", 1);
+}
+
+static void messages_hash(const struct provider_message *messages, size_t count,
+                          char hex[HASH_HEX_SIZE]) {
+    struct hash *h = hash_open();
+    for (size_t i = 0; i < count; i++) {
+        const struct provider_message *m = &messages[i];
+        hash_text(h, m->role);
+        hash_text(h, m->text);
+        for (size_t k = 0; k < m->call_count; k++) {
+            hash_text(h, m->calls[k].name);
+            hash_text(h, m->calls[k].arguments);
+        }
+    }
+    hash_close(h, hex);
+}
+
 int frame_verify(struct provider *p, const struct prompt_request *r, const struct frame *f,
                  struct str filler, const struct prompt_part *parts, size_t count,
-                 struct arena *scratch, struct err *e) {
+                 struct arena *scratch, char text_sha256[HASH_HEX_SIZE], struct err *e) {
     const struct provider_message *messages = messages_fill(r, f, &filler, scratch);
+    messages_hash(messages, r->message_count, text_sha256);
     struct provider_piece *pieces;
     size_t piece_count;
     TRY(p->ops->render(p, messages, r->message_count, scratch, &pieces, &piece_count, e));

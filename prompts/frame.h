@@ -28,9 +28,10 @@ struct frame {
 int frame_make(struct provider *p, const struct prompt_request *r, struct arena *a,
                struct frame *out, struct err *e);
 
-// Renders the finished messages, `filler` in the slot, and compares with the parts.
+// Renders the finished messages, `filler` in the slot, and compares with the parts. The hash is of
+// these messages (prompt.h).
 int frame_verify(struct provider *p, const struct prompt_request *r, const struct frame *f,
                  struct str filler, const struct prompt_part *parts, size_t count,
-                 struct arena *scratch, struct err *e);
+                 struct arena *scratch, char text_sha256[HASH_HEX_SIZE], struct err *e);
 
 #endif

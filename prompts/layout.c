@@ -332,3 +332,14 @@ int layout_make(struct counter *c, const struct prompt_request *r, const struct 
     out->closing = closing_of(&l)->text;
     return 0;
 }
+
+const struct layout *layout_keep(const struct layout *l, struct arena *a) {
+    struct layout *copy = arena_alloc(a, sizeof *copy);
+    *copy = *l;
+    copy->list = arena_array(a, l->count + 1, sizeof *l->list);
+    if (l->count > 0) memcpy(copy->list, l->list, l->count * sizeof *l->list);
+    copy->closing = str_copy(a, l->closing);
+    for (size_t i = 0; i < copy->count; i++)
+        if (copy->list[i].kind == ELEMENT_CLOSING) copy->list[i].text = copy->closing;
+    return copy;
+}

@@ -24,6 +24,7 @@ struct layout {
     int64_t tokens;    // of all elements
     int64_t shortfall; // tokens that stay unused by tolerance
     struct str closing;
+    uint32_t closing_tokens; // of a conversation; else in the list
 };
 
 // What surrounds the slot.
@@ -37,5 +38,8 @@ struct surroundings {
 // the filler has r->filler_tokens). `a` takes everything.
 int layout_make(struct counter *c, const struct prompt_request *r, const struct surroundings *s,
                 int64_t want, struct arena *a, struct layout *out, struct err *e);
+
+// A copy of it, texts included, whose elements stand in `a`.
+const struct layout *layout_keep(const struct layout *l, struct arena *a);
 
 #endif

@@ -427,13 +427,15 @@ int prompt_build(struct prompt_builder *b, const struct prompt_request *r, struc
     *out = (struct prompt){0};
     arena_reset(b->scratch);
     if (r->chat != NULL) {
-        TRY(prompt_chat_meet(b, r, &c, &f, out, a, e));
+        TRY(prompt_chat_meet(b, r, &c, &f, &l, out, a, e));
     } else {
         TRY(frame_make(b->p, r, b->scratch, &f, e));
-        TRY(length_meet(b, r, &f, &l, out, a, e));
+        TRY((r->like != NULL ? prompt_like_take : length_meet)(b, r, &f, &l, out, a, e));
     }
+    l.filler_tokens = out->filler_tokens;
+    if (r->keep_layout) out->layout = layout_keep(&l, a);
     TRY(frame_verify(b->p, &c.request, &f, slot_text(out, &f), out->parts, out->part_count,
-                     b->scratch, e));
+                     b->scratch, out->text_sha256, e));
     spans_place(out, &c.request, &f, &l, a);
     if (r->chat != NULL) spans_give_back(out, &c, r->insert_count);
     if (out->span_count > 0) qsort(out->spans, out->span_count, sizeof out->spans[0], span_compare);
@@ -443,5 +445,6 @@ int prompt_build(struct prompt_builder *b, const struct prompt_request *r, struc
     if (!b->p->can.exact_ids) return spans_estimate(b, out, e);
     TRY(control_verify(b, out, e));
     spans_tokens(b, out);
+    if (r->like != NULL && r->chat == NULL) prompt_like_depths(b, &f, &l, out);
     return 0;
 }

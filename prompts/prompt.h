@@ -64,6 +64,10 @@ struct prompt_request {
     int length;            // ids of the whole prompt; -1: whatever `filler_tokens` gives
     int filler_tokens;     // with length -1: tokens of filler, closing unit included
     int32_t tolerance_ppm; // how far below `length` a prompt may stay when units are long
+    // The texts of a prompt that was built for another model from equal messages, filler and
+    // inserts: units and closing unit are taken from there, and no length is met. NULL: by length.
+    const struct layout *like;
+    bool keep_layout; // for such a prompt
 };
 
 // A run of the prompt's text. `stored`: bytes [from, to) of filler_text().
@@ -93,11 +97,15 @@ struct prompt {
     struct prompt_span *spans; // by position
     size_t span_count;
     struct str closing;
+    const struct layout *layout;     // with keep_layout; in the arena
+    char text_sha256[HASH_HEX_SIZE]; // of the messages before the template: role, text, and name
+                                     // and arguments of calls, a zero byte behind each
     struct str
         spelled; // a control token of the template that a text spells (it stays text), or empty
     size_t filler_bytes; // of filler_text() that the prompt uses
 };
 
+struct layout;
 struct prompt_builder;
 struct prompt_builder *prompt_builder_open(struct provider *p); // borrowed
 void prompt_builder_close(struct prompt_builder *b);            // NULL is allowed

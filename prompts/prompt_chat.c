@@ -10,6 +10,7 @@ struct meeting {
     const struct prompt_request *r;
     struct conversation *c;
     struct frame *f;
+    struct layout *l;
     struct prompt *x;
     struct arena *a;
 };
@@ -17,11 +18,11 @@ struct meeting {
 // The prompt with so many exchanges and this closing unit.
 static int attempt(const struct meeting *m, size_t units, struct str closing, uint32_t tokens,
                    struct err *e) {
-    const struct layout none = {.closing = closing};
+    *m->l = (struct layout){.unit_count = units, .closing = closing, .closing_tokens = tokens};
     struct prompt_builder *b = m->b;
     TRY(conversation_make(m->r, units, closing, tokens, b->scratch, m->c, e));
     TRY(frame_make(b->p, &m->c->request, b->scratch, m->f, e));
-    prompt_join(m->x, m->f, &none, chat_units_filler(m->r->chat), b->scratch, m->a);
+    prompt_join(m->x, m->f, m->l, chat_units_filler(m->r->chat), b->scratch, m->a);
     TRY(prompt_tokenize(b->p, m->x->parts, m->x->part_count, m->a, &m->x->ids, e));
     m->x->tokens = (uint32_t)m->x->ids.count;
     if (!b->p->can.exact_ids) m->x->ids = (struct provider_ids){0};
@@ -119,9 +120,14 @@ static int short_meet(const struct meeting *m, struct err *e) {
 }
 
 int prompt_chat_meet(struct prompt_builder *b, const struct prompt_request *r,
-                     struct conversation *c, struct frame *f, struct prompt *x, struct arena *a,
-                     struct err *e) {
-    const struct meeting m = {b, r, c, f, x, a};
+                     struct conversation *c, struct frame *f, struct layout *l, struct prompt *x,
+                     struct arena *a, struct err *e) {
+    const struct meeting m = {b, r, c, f, l, x, a};
+    if (r->like != NULL) { // depths stay as the other model counted them
+        TRY(attempt(&m, r->like->unit_count, r->like->closing, r->like->closing_tokens, e));
+        x->filler_tokens = r->like->filler_tokens;
+        return 0;
+    }
     if (r->length < 0) return short_meet(&m, e);
     size_t units;
     int64_t tokens;

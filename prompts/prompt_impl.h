@@ -18,10 +18,18 @@ int prompt_tokenize(struct provider *p, const struct prompt_part *parts, size_t 
 // Frame and layout as parts and text.
 void prompt_join(struct prompt *x, const struct frame *f, const struct layout *l,
                  struct filler *filler, struct arena *scratch, struct arena *a);
-// With r->chat: chooses exchanges and closing unit so that the whole has the length; *c is the
-// request that was built.
-int prompt_chat_meet(struct prompt_builder *b, const struct prompt_request *r,
-                     struct conversation *c, struct frame *f, struct prompt *x, struct arena *a,
+// With r->like and no r->chat: its texts in this frame.
+int prompt_like_take(struct prompt_builder *b, const struct prompt_request *r,
+                     const struct frame *f, struct layout *l, struct prompt *x, struct arena *a,
                      struct err *e);
+// Depths and the filler's tokens as this model counts what another one laid out: ids that begin in
+// the filler and belong to no span.
+void prompt_like_depths(struct prompt_builder *b, const struct frame *f, const struct layout *l,
+                        struct prompt *x);
+// With r->chat: chooses exchanges and closing unit so that the whole has the length; *c is the
+// request that was built, and *l keeps exchanges and closing unit for another model.
+int prompt_chat_meet(struct prompt_builder *b, const struct prompt_request *r,
+                     struct conversation *c, struct frame *f, struct layout *l, struct prompt *x,
+                     struct arena *a, struct err *e);
 
 #endif

@@ -55,7 +55,8 @@ struct record_trial {
     int sample;
     const char *case_id; // NULL: none
     char prompt_sha256[HASH_HEX_SIZE];
-    char ids_sha256[HASH_HEX_SIZE]; // empty: the provider does not tell the ids
+    char ids_sha256[HASH_HEX_SIZE];  // empty: the provider does not tell the ids
+    char text_sha256[HASH_HEX_SIZE]; // of the messages before the template; empty: an older record
     uint32_t prompt_tokens, template_tokens, shared_tokens;
     int reply_tokens_max;
     char seed[33]; // sampling stream, 32 hex digits

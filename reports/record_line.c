@@ -188,6 +188,7 @@ int record_trial_write(const struct record_trial *t, json_t **out, struct err *e
     json_put(o, "case", json_text_c(t->case_id));
     json_put(o, "prompt_sha256", json_text_c(t->prompt_sha256));
     json_put(o, "ids_sha256", json_text_c(t->ids_sha256[0] == '\0' ? NULL : t->ids_sha256));
+    if (t->text_sha256[0] != '\0') json_put(o, "text_sha256", json_text_c(t->text_sha256));
     put_integer(o, "prompt_tokens", t->prompt_tokens);
     put_integer(o, "template_tokens", t->template_tokens);
     put_integer(o, "shared_tokens", t->shared_tokens);
@@ -352,6 +353,8 @@ int record_trial_read(const json_t *o, const char *where, struct arena *a, struc
     TRY(record_need_hash(o, "prompt_sha256", where, out->prompt_sha256, e));
     if (!json_is_null(json_object_get(o, "ids_sha256")))
         TRY(record_need_hash(o, "ids_sha256", where, out->ids_sha256, e));
+    if (json_object_get(o, "text_sha256") != NULL)
+        TRY(record_need_hash(o, "text_sha256", where, out->text_sha256, e));
     TRY(read_sizes(o, where, out, e));
     TRY(read_vars(o, where, a, out, e));
     TRY(read_variants(o, where, a, out, e));

@@ -107,6 +107,9 @@ void report_terminal(const struct summary *s, struct buf *out) {
     for (int i = 0; i < s->model_contrast_count; i++)
         if (strcmp(s->model_contrasts[i].scope, "all lengths") == 0 || s->length_count == 1)
             buf_printf(out, "%s\n", s->model_contrasts[i].sentence);
+    for (int i = 0; i < s->grid_count; i++)
+        for (int k = 0; k < s->grids[i].sentence_count; k++)
+            buf_printf(out, "%s: %s\n", s->grids[i].title, s->grids[i].sentences[k]);
     for (int i = 0; i < s->gate_count; i++)
         buf_printf(out, "gate %s: %s (%s)\n", s->gates[i].id, layout_gate_word(s->gates[i].result),
                    s->gates[i].why);
