@@ -99,8 +99,13 @@ static void take_places(const struct tally *t, struct arena *a, struct summary *
         char spelled[PLACE_TEXT_SIZE];
         place_text(place, spelled);
         struct buf moved = {0};
+        if (row->scatter) buf_add_c(&moved, "each of ");
         for (int k = 0; k < row->move_count; k++)
-            buf_printf(&moved, "%s%s", k > 0 ? "+" : "", x->constraints[row->move[k]].id);
+            buf_printf(&moved, "%s%s",
+                       k == 0         ? ""
+                       : row->scatter ? ", "
+                                      : "+",
+                       x->constraints[row->move[k]].id);
         s->places[i] =
             (struct summary_place){.placement = row->id,
                                    .place = arena_strdup(a, spelled),

@@ -36,7 +36,7 @@ struct summary_place {
     const char *placement; // id of the row
     const char *place;     // "start", "25%", "in_system"
     int32_t depth;         // thousandths of a per cent, -1 for an anchor
-    const char *moved;     // ids of the moved constraints, "order" or "order+day"
+    const char *moved; // ids of the moved constraints, "order", "order+day", "each of order, day"
 };
 
 // One constraint in one model: cells, prior and ceiling, and what they say in words.

@@ -151,6 +151,34 @@ static void places_belong_where_they_may(void **state) {
         ASSERT_FAILS(load(wrong[i][0], NULL, &x, &e), e, ERR_CONFIG, wrong[i][1]);
 }
 
+// Gates and --only name places as keys do.
+static void gates_ask_for_such_places(void **state) {
+    (void)state;
+    struct experiment *x;
+    struct err e = {0};
+    const char *rows = "  - {id: row, move: [order], depths: [start, start+end],\n"
+                       "     others: {day: 25%, contact: 75%}}\n"
+                       "  - {id: all, scatter: [order, day], depths: [start, end],\n"
+                       "     others: {contact: middle}}\n";
+    override("gates=[{metric: met_rate, of: order, at_least: 10%, where: {depth: end+start}}, "
+             "{metric: met_rate, of: all, at_least: 10%, where: {depth: order-2}}]");
+    struct plan p = make(rows, NULL, &x);
+    assert_string_equal(x->gates[0].id, "met_rate of order at_least 10% where depth=start+end");
+    struct tally t;
+    ASSERT_OK(tally_make(x, p.trials, p.trial_count, NULL, arena, &t, &e), e);
+    static const int of[] = {0, TALLY_ALL_CONSTRAINTS};
+    for (int i = 0; i < 2; i++) {
+        struct tally_filter f = TALLY_EVERYTHING(ARM_PLACED);
+        f.has_place = true;
+        f.place = x->gates[i].where.place;
+        assert_int_equal(tally_planned(&t, &f, of[i]).n, 4);
+    }
+    experiment_close(x);
+    overrides[0] = "gates=[{metric: met_rate, of: order, at_least: 10%, where: {depth: order-3}}]";
+    ASSERT_FAILS(load(rows, NULL, &x, &e), e, ERR_CONFIG,
+                 "where.depth: no placement moves a constraint to order-3");
+}
+
 // ---- left out ----
 
 static const char one_each[] = "  - {id: a, move: [order], depths: [start, end],\n"
@@ -374,6 +402,7 @@ static void scattered_rows_are_read_by_own_depth(void **state) {
     struct summary out;
     ASSERT_OK(summarize(&r, x, arena, &out, &e), e);
     assert_int_equal(out.place_count, 3 + 6);
+    assert_string_equal(out.places[0].moved, "each of order, day, contact");
     for (int i = 0; i < out.table_count; i++) {
         const struct summary_table *t = &out.tables[i];
         bool all = strcmp(t->constraint, "all") == 0;
@@ -408,6 +437,7 @@ int main(void) {
         cmocka_unit_test(random_places_are_ordered),
         cmocka_unit_test_setup_teardown(a_rule_stands_at_both_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(places_belong_where_they_may, setup, teardown),
+        cmocka_unit_test_setup_teardown(gates_ask_for_such_places, setup, teardown),
         cmocka_unit_test_setup_teardown(rows_leave_constraints_out, setup, teardown),
         cmocka_unit_test(rates_are_over_what_was_asked),
         cmocka_unit_test(orders_are_balanced),
