@@ -47,6 +47,11 @@ static bool same(const char *a, const char *b) {
     return a[0] != '\0' && strcmp(a, b) == 0;
 }
 
+// Equal messages, each in its model's template; older records know equal prompts only.
+static bool same_text(const struct record_trial *a, const struct record_trial *b) {
+    return same(a->text_sha256, b->text_sha256) || same(a->prompt_sha256, b->prompt_sha256);
+}
+
 static enum summary_pairing pairing_of(const struct tally *t, int first, int second,
                                        struct arena *a) {
     int64_t n, m, i = 0, k = 0, both = 0;
@@ -57,7 +62,7 @@ static enum summary_pairing pairing_of(const struct tally *t, int first, int sec
         int order = by_cell(&x[i], &y[k]);
         if (order == 0) {
             ids = ids && same(x[i]->ids_sha256, y[k]->ids_sha256);
-            text = text && same(x[i]->prompt_sha256, y[k]->prompt_sha256);
+            text = text && same_text(x[i], y[k]);
             both++;
         }
         i += order <= 0;

@@ -24,9 +24,10 @@ static void open_two(struct simulated_run *s, enum same same, uint64_t seed) {
     for (int64_t i = 0; i < s->r.trial_count; i++) {
         struct record_trial *t = &s->r.trials[i];
         const char *cell = strchr(t->key, '/');
-        hash_bytes(cell, strlen(cell), t->prompt_sha256);
+        // Prompts differ by the template even where the messages are equal.
+        hash_bytes(t->key, strlen(t->key), t->prompt_sha256);
+        if (same != SAME_NOTHING) hash_bytes(cell, strlen(cell), t->text_sha256);
         if (same == SAME_IDS) hash_bytes(cell, strlen(cell), t->ids_sha256);
-        if (same == SAME_NOTHING) hash_bytes(t->key, strlen(t->key), t->prompt_sha256);
     }
     simulated_answer(s, seed);
 }
