@@ -388,9 +388,11 @@ static int filler_check(struct work *w, struct str stored, struct err *e) {
     struct planner *p = w->p;
     const struct experiment *x = p->x;
     bool may = may_ask(x) && x->filler.may_match;
-    struct str distractors, masked;
-    TRY(distractors_part(w->filler, stored.n, true, p->repeat, &distractors, e));
-    TRY(distractors_part(w->filler, stored.n, false, p->repeat, &masked, e));
+    struct str distractors = STR(""), masked = stored;
+    if (x->distractor_count > 0) {
+        TRY(distractors_part(w->filler, stored.n, true, p->repeat, &distractors, e));
+        TRY(distractors_part(w->filler, stored.n, false, p->repeat, &masked, e));
+    }
     for (int i = 0; i < x->constraint_count; i++) {
         const struct experiment_constraint *c = &x->constraints[i];
         const struct check *check;
@@ -404,7 +406,7 @@ static int filler_check(struct work *w, struct str stored, struct err *e) {
             TRY(check_filler(check, text, &matches, match, &by, e));
             if (matches) return filler_fails(w, c, text, match, by, e);
         }
-        TRY(distractors_check(check, c, &w->d, distractors, e));
+        if (distractors.n > 0) TRY(distractors_check(check, c, &w->d, distractors, e));
     }
     p->proven = true;
     return 0;

@@ -39,14 +39,14 @@ const struct surroundings *surroundings_find(const struct experiment *x,
     struct surroundings *s = arena_alloc(a, sizeof *s);
     s->x = x;
     s->d = d;
-    s->first_digit = salience_first_digit(filler, a);
+    s->first_digit = salience_first_digit(filler);
     s->words = arena_array(a, n, sizeof *s->words);
     s->word_count = arena_array(a, n, sizeof *s->word_count);
     s->digits = arena_array(a, n, sizeof *s->digits);
     struct str question = messages_text(x, d, a);
     for (int i = 0; i < x->constraint_count; i++) {
         struct str text = d->texts[i];
-        s->digits[i] = salience_first_digit(text, a) < text.n;
+        s->digits[i] = salience_first_digit(text) < text.n;
         if (x->constraints[i].in_prompt) continue; // a rule in the messages repeats itself
         s->word_count[i] = salience_shared_words(text, question, plan_arena, &s->words[i]);
     }

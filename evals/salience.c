@@ -5,11 +5,15 @@
 #include <string.h>
 #include <utf8proc.h>
 
-size_t salience_first_digit(struct str text, struct arena *a) {
-    struct value_text folded;
-    value_fold(text, false, a, &folded);
-    for (size_t i = 0; i < folded.count; i++)
-        if (folded.points[i] >= '0' && folded.points[i] <= '9') return folded.from[i];
+size_t salience_first_digit(struct str text) {
+    for (size_t at = 0; at < text.n;) {
+        uint32_t c;
+        size_t n = utf8_decode(text, at, &c);
+        if (c < 0x80 ? c >= '0' && c <= '9'
+                     : utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_ND)
+            return at;
+        at += n;
+    }
     return text.n;
 }
 

@@ -7,8 +7,8 @@
 #include "engine/base/arena.h"
 #include "engine/base/str.h"
 
-// Where the first digit of any script stands; text.n when there is none. `a` is scratch.
-size_t salience_first_digit(struct str text, struct arena *a);
+// Where the first digit of any script stands; text.n when there is none.
+size_t salience_first_digit(struct str text);
 
 // The content words that `text` shares with `question`, each once, in lower case, in the order of
 // `text`: runs of letters of at least three that are no common English function word; of Chinese
