@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum { STEPS_MOST = 720 };
-#define WORK_MOST 400000000 // additions
+#define WORK_MOST 1000000000 // additions, half a second
 
 static double enumerate_signs(const double *d, int n, double observed) {
     // Gray code: each step flips one sign. The first sign stays +: the other half mirrors it.
