@@ -7,8 +7,7 @@
 //   start_against_middle   start - middle
 //   end_against_middle     end - middle
 //   places_alike           largest minus smallest mean over all places of the row, with bounds of
-//   the
-//                          true range; its test is Cochran's Q under permutation within repeats
+//                          the true range; its test is Cochran's Q, permuted within repeats
 // A repeat with no ok trial in one of the cells it needs is left out. With fewer than 10 repeats
 // the contrast is underpowered: the effect is shown, without interval and p-value.
 #ifndef LACUNA_EVALS_CONTRAST_H
