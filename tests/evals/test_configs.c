@@ -1,5 +1,5 @@
 // The shipped experiments: each loads without a warning, its checks prove themselves, and it plans
-// in smoke size (on the fake provider, whose tokens are words).
+// in the smoke size that its head gives (on the fake provider, whose tokens are words).
 #include "tests/support/support.h"
 
 #include "engine/base/file.h"
@@ -32,18 +32,39 @@ static const char **shipped(size_t *count) {
     return names;
 }
 
-// Two repeats, at the first length alone where there are long ones.
+enum { OPTIONS = 16 };
+
+// The options of the line `# smoke: --set KEY=VALUE --set 'KEY=VALUE' ...`, as a shell reads them.
+static int smoke_options(const char *name, const char *path, const char **set) {
+    struct err e = {0};
+    struct str text, head = STR("\n# smoke: ");
+    ASSERT_OK(file_read(path, 1 << 20, test_arena, &text, &e), e);
+    size_t at = str_find(text, head, 0);
+    if (at == STR_NONE) fail_msg("%s has no line '# smoke: OPTIONS' in its head", name);
+    if (str_find(text, head, at + 1) != STR_NONE) fail_msg("%s has two lines of it", name);
+    size_t end = str_find(text, STR("\n"), at + 1);
+    int n = (int)(end - at - head.n);
+    char *line = arena_printf(test_arena, "%.*s", n, text.p + at + head.n), *rest;
+    int count = 0;
+    for (char *word = strtok_r(line, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        size_t last = strlen(word) - 1;
+        if (strcmp(word, "--set") == 0) continue;
+        if (last > 1 && word[0] == '\'' && word[last] == '\'') word[last] = '\0', word++;
+        assert_true(count < OPTIONS);
+        set[count++] = word;
+    }
+    return count;
+}
+
 static void plan_smoke(const char *name) {
     struct err e = {0};
     struct experiment *x;
-    const char *path = path_join(test_arena, folder, name);
+    const char *path = path_join(test_arena, folder, name), *set[OPTIONS];
     if (experiment_load(path, NULL, test_arena, &x, &e) != 0) fail_msg("%s: %s", name, e.text);
-    const char *length = arena_printf(test_arena, "lengths.tokens=[%d]", x->lengths[0]);
-    const char *const set[] = {"repeats=2", length};
-    const int longest = x->lengths[x->length_count - 1];
-    const struct experiment_overrides o = {
-        .set = set, .set_count = longest > 2048 ? 2 : 1, .limit = -1};
+    if (x->warning_count > 0) fail_msg("%s: %s", name, x->warnings[0]);
     experiment_close(x);
+    const struct experiment_overrides o = {
+        .set = set, .set_count = smoke_options(name, path, set), .limit = -1};
     if (experiment_load(path, &o, test_arena, &x, &e) != 0) fail_msg("%s: %s", name, e.text);
     if (x->warning_count > 0) fail_msg("%s: %s", name, x->warnings[0]);
     struct provider **providers =
