@@ -2,6 +2,7 @@
 
 #include "reports/layout.h"
 
+#include <math.h>
 #include <string.h>
 
 const char *contrast_scope(const struct tally *t, int first_length, int last_length,
@@ -21,18 +22,22 @@ void contrast_take_interval(struct summary_contrast *c, struct stats_interval i)
     c->high = i.high;
 }
 
-static const char *unscored_words(const char *between, double apart, struct arena *a) {
+static const char *unscored_words(const char *between, double apart, double effect,
+                                  struct arena *a) {
     if (apart <= CONTRAST_UNSCORED_APART) return "";
     return arena_printf(a,
                         " Shares of unscored replies differ by %.1f points between the %s "
-                        "compared; the rates may differ for that reason alone.",
-                        100 * apart, between);
+                        "compared; %s.",
+                        100 * apart, between,
+                        fabs(effect) > apart
+                            ? "that may be a part of it"
+                            : "that alone may make such a difference, or hide one");
 }
 
 void contrast_write(struct summary_contrast *c, const char *seen, const char *between, double apart,
                     struct arena *a) {
     const char *kind = c->primary ? "" : "Exploratory: ";
-    const char *unscored = unscored_words(between, apart, a);
+    const char *unscored = unscored_words(between, apart, c->effect, a);
     if (c->underpowered) {
         c->sentence = arena_printf(a,
                                    "%sUnderpowered: %d repeats are too few for a conclusion (10 at "

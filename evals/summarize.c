@@ -328,7 +328,8 @@ static void take_tables(const struct record *r, struct tally *t, struct arena *a
         struct reach reach = reach_of(model_identity(r, x->models[model].id));
         for (int c = 0; c < x->constraint_count; c++)
             take_table(t, model, &reach, c, a, &s->tables[s->table_count++]);
-        take_table(t, model, &reach, TALLY_ALL_CONSTRAINTS, a, &s->tables[s->table_count++]);
+        if (x->constraint_count > 1)
+            take_table(t, model, &reach, TALLY_ALL_CONSTRAINTS, a, &s->tables[s->table_count++]);
     }
 }
 

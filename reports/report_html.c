@@ -55,6 +55,20 @@ static void add_sentence(const struct summary_contrast *c, struct buf *out) {
     buf_add_c(out, "</p>\n");
 }
 
+// What a sentence is about stands before it; `constraint` may be NULL.
+static void add_said(const char *about, const char *constraint, const char *sentence,
+                     struct buf *out) {
+    buf_add_c(out, "<p><b>");
+    escape_html_c(out, about);
+    if (constraint != NULL) {
+        buf_add_c(out, " · ");
+        escape_html_c(out, constraint);
+    }
+    buf_add_c(out, "</b>: ");
+    escape_html_c(out, sentence);
+    buf_add_c(out, "</p>\n");
+}
+
 static void add_gates(const struct summary *s, struct buf *out) {
     if (s->gate_count == 0) return;
     buf_add_c(out, "<h3>Gates</h3>\n<div class=\"scroll\"><table><tr><th>gate</th><th>asks</th>"
@@ -96,14 +110,11 @@ static void add_verdict(const struct summary *s, struct buf *out) {
                        "all contrasts below are exploratory.</p>\n");
     for (int t = 0; t < s->table_count; t++)
         for (int i = 0; i < s->tables[t].remark_count; i++) {
-            buf_add_c(out, "<p><b>");
-            escape_html_c(out, s->tables[t].model);
-            buf_add_c(out, " · ");
-            escape_html_c(out, s->tables[t].constraint);
-            buf_add_c(out, "</b>: ");
-            escape_html_c(out, s->tables[t].remarks[i]);
-            buf_add_c(out, "</p>\n");
+            add_said(s->tables[t].model, s->tables[t].constraint, s->tables[t].remarks[i], out);
         }
+    for (int i = 0; i < s->grid_count; i++)
+        for (int k = 0; k < s->grids[i].sentence_count; k++)
+            add_said(s->grids[i].title, NULL, s->grids[i].sentences[k], out);
     buf_add_c(out, "</div>\n");
     add_gates(s, out);
 }

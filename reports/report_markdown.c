@@ -29,6 +29,31 @@ static void add_counts(const struct summary *s, struct buf *out) {
     buf_add_c(out, "\n\n");
 }
 
+// The answer first: the primary contrast, and what wordings and contradictions say.
+static void add_verdict(const struct summary *s, struct buf *out) {
+    buf_add_c(out, "## What it says\n\n");
+    int primaries = 0;
+    for (int i = 0; i < s->contrast_count; i++) {
+        if (!s->contrasts[i].primary) continue;
+        primaries++;
+        buf_add_c(out, "- ");
+        escape_markdown(out, str_from(s->contrasts[i].sentence));
+        buf_add_char(out, '\n');
+    }
+    if (primaries == 0)
+        buf_add_c(out, "- The experiment names no primary contrast: all contrasts below are "
+                       "exploratory.\n");
+    for (int i = 0; i < s->grid_count; i++)
+        for (int k = 0; k < s->grids[i].sentence_count; k++) {
+            buf_add_c(out, "- ");
+            escape_markdown(out, str_from(s->grids[i].title));
+            buf_add_c(out, ": ");
+            escape_markdown(out, str_from(s->grids[i].sentences[k]));
+            buf_add_char(out, '\n');
+        }
+    buf_add_char(out, '\n');
+}
+
 static void add_rate(const struct summary_rate *r, struct buf *out) {
     char fraction[32], interval[32];
     layout_fraction(r, fraction);
@@ -214,6 +239,8 @@ int report_markdown(const struct record *r, const struct summary *s, struct buf 
     escape_markdown(out, str_from(s->experiment));
     buf_add_c(out, "\n\n");
     add_counts(s, out);
+    add_verdict(s, out);
+    add_gates(s, out);
     add_aggregates(s, out);
     const char *rows[LAYOUT_MOST];
     int row_count = layout_rows(s, rows, LAYOUT_MOST);
@@ -226,7 +253,6 @@ int report_markdown(const struct record *r, const struct summary *s, struct buf 
     add_contrasts(s, out);
     add_model_contrasts(s, out);
     grids_markdown(s, out);
-    add_gates(s, out);
     buf_add_c(out, "## Models\n\n");
     for (int i = 0; i < s->model_count; i++) {
         buf_add_c(out, "- ");

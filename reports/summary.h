@@ -147,7 +147,7 @@ struct summary {
     int64_t planned, done, ok, invalid, error;
     struct summary_count *counts; // what is not in the rates, or in them as not met: shown on top
     int count_count;
-    struct summary_table *tables; // models x (constraints, then "all")
+    struct summary_table *tables; // models x (constraints, then "all" of several)
     int table_count;
     struct summary_aggregate *aggregates; // models x rows x (constraints that move, then "all")
     int aggregate_count;
