@@ -8,8 +8,9 @@
 // gate pools it; otherwise the gate holds for each of its values and becomes one judgement each.
 // `at_least` passes when the lower bound reaches it and fails when the upper bound stays below it;
 // between them it cannot decide. `at_most` likewise. Rates are judged on exact bounds
-// (evals/stats_exact.h), differences on those of their contrast: where the truth is the gate's own
-// bound, it passes in at most 2.5 % of runs, and fails in at most 2.5 %.
+// (evals/stats_exact.h): where the true rate is the gate's own, it passes in at most 2.5 % of runs,
+// and fails in at most 2.5 %. Differences are judged on the intervals of contrasts: there the two
+// together are at most about 5 % (tests/simulation).
 #ifndef LACUNA_EVALS_GATES_H
 #define LACUNA_EVALS_GATES_H
 
