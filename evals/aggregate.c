@@ -140,6 +140,11 @@ static void take_one(struct tally *t, int model, int row, int constraint, struct
                                       .placement = x->placements[row].id,
                                       .rate = tally_rate(t, &f, constraint),
                                       .level = x->effective_level};
+    struct tally_filter other = TALLY_EVERYTHING(ARM_ABSENT);
+    other.model = model;
+    out->absent = tally_rate(t, &other, constraint);
+    other.arm = ARM_SHORT;
+    out->brief = tally_rate(t, &other, constraint);
     take_effective(t, f, constraint, a, out);
     grid_fill(&g, t, model, constraint, a);
     double *d = arena_array(a, (size_t)t->repeats + 1, sizeof *d);

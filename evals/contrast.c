@@ -255,6 +255,10 @@ static const char *seen_words(const struct pending *p, bool several_models, stru
     if (p->where == NULL)
         return arena_printf(a, "%s: rates differ by up to %.1f points between the places", what,
                             100 * c->effect);
+    const char *than = strstr(p->where, " than ");
+    if (fabs(c->effect) < 0.0005)
+        return arena_printf(a, "%s is met as often %.*s as %s", what, (int)(than - p->where),
+                            p->where, than + strlen(" than "));
     return arena_printf(a, "%s is met %.1f points %s often %s", what, 100 * fabs(c->effect),
                         c->effect < 0 ? "less" : "more", p->where);
 }

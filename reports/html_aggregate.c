@@ -37,15 +37,22 @@ static void add_area(const struct summary_aggregate *g, struct buf *out) {
     buf_add_c(out, "</td>");
 }
 
+static void add_rate(const struct summary_rate *r, struct buf *out) {
+    char fraction[32], interval[32];
+    layout_fraction(r, fraction);
+    layout_interval(r, interval);
+    buf_printf(out, r->n == 0 ? "<td>-</td>" : "<td>%s, %s</td>", fraction, interval);
+}
+
 static void add_row(const struct summary_aggregate *g, struct buf *out) {
-    char fraction[32], interval[32], text[64];
+    char text[64];
     const char *const names[] = {g->model, g->constraint, g->placement};
     const struct summary_estimate *const points[] = {&g->middle_gap, &g->primacy, &g->recency};
-    layout_fraction(&g->rate, fraction);
-    layout_interval(&g->rate, interval);
     buf_add_c(out, "<tr>");
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) add_text(out, names[k]);
-    buf_printf(out, "<td>%s, %s</td>", fraction, interval);
+    add_rate(&g->rate, out);
+    add_rate(&g->absent, out);
+    add_rate(&g->brief, out);
     add_text(out, g->effective);
     for (size_t k = 0; k < sizeof points / sizeof *points; k++) {
         layout_points(points[k], text);
@@ -70,7 +77,8 @@ void html_aggregate(const struct summary *s, struct buf *out) {
         if (s->aggregates[i].sample_count > most->sample_count) most = &s->aggregates[i];
     buf_printf(out,
                "<div class=\"scroll\"><table><tr><th>model</th><th>constraint</th><th>row</th>"
-               "<th>met</th><th>effective length at %g %%</th><th>middle gap</th><th>primacy</th>"
+               "<th>met</th><th>absent</th><th>short</th><th>effective length at %g "
+               "%%</th><th>middle gap</th><th>primacy</th>"
                "<th>recency</th><th>area over depth</th>",
                most->level * 100);
     for (int k = 0; k < most->sample_count; k++)
@@ -78,11 +86,14 @@ void html_aggregate(const struct summary *s, struct buf *out) {
                    most->samples[k].k);
     buf_add_c(out, "</tr>\n");
     for (int i = 0; i < s->aggregate_count; i++) add_row(&s->aggregates[i], out);
-    buf_add_c(out,
-              "</table></div>\n<p class=\"soft\">Lengths are pooled, intervals are 95 % each "
-              "and clustered by repeat. Effective length: the longest length at which, and at "
-              "all shorter ones, the lower bound stays at the level; \"not excluded\" asks the "
-              "same of the upper bound. Middle gap: start and end, averaged, minus the "
-              "middle. Primacy: start minus middle; recency: end minus middle. Area: the mean "
-              "rate if the constraint may stand at any depth.</p>\n");
+    buf_add_c(
+        out,
+        "</table></div>\n<p class=\"soft\">Lengths are pooled; a prompt that stands for several "
+        "places counts once. Absent and short: the arms without the constraint, and with it in a "
+        "short prompt. Intervals are 95 % each "
+        "and clustered by repeat. Effective length: the longest length at which, and at "
+        "all shorter ones, the lower bound stays at the level; \"not excluded\" asks the "
+        "same of the upper bound. Middle gap: start and end, averaged, minus the "
+        "middle. Primacy: start minus middle; recency: end minus middle. Area: the mean "
+        "rate if the constraint may stand at any depth.</p>\n");
 }

@@ -140,7 +140,7 @@ static void add_table(const struct summary *s, const struct summary_table *t, co
 
 static void add_aggregate(const struct summary_aggregate *g, struct buf *out) {
     char gap[64], primacy[64], recency[64], area[64];
-    const char *const names[] = {g->model, g->constraint, g->placement, g->effective};
+    const char *const names[] = {g->model, g->constraint, g->placement};
     layout_points(&g->middle_gap, gap);
     layout_points(&g->primacy, primacy);
     layout_points(&g->recency, recency);
@@ -150,7 +150,13 @@ static void add_aggregate(const struct summary_aggregate *g, struct buf *out) {
         escape_markdown(out, str_from(names[k]));
         buf_add_char(out, ' ');
     }
-    buf_printf(out, "| %s | %s | %s | %s |", gap, primacy, recency, area);
+    buf_add_char(out, '|');
+    add_rate(&g->rate, out);
+    add_rate(&g->absent, out);
+    add_rate(&g->brief, out);
+    buf_add_char(out, ' ');
+    escape_markdown(out, str_from(g->effective));
+    buf_printf(out, " | %s | %s | %s | %s |", gap, primacy, recency, area);
     for (int k = 0; k < g->sample_count; k++) {
         char all[64], any[64];
         layout_share(&g->samples[k].all, all);
@@ -174,12 +180,13 @@ static void add_aggregates(const struct summary *s, struct buf *out) {
     }
     if (s->aggregate_count > 0)
         buf_printf(out,
-                   "\n| model | constraint | row | effective length at %g %% | middle gap | "
-                   "primacy | recency | area over depth | samples |\n"
-                   "|---|---|---|---|---|---|---|---|---|\n",
+                   "\n| model | constraint | row | met | absent | short | effective length at "
+                   "%g %% | middle gap | primacy | recency | area over depth | samples |\n"
+                   "|---|---|---|---|---|---|---|---|---|---|---|---|\n",
                    s->aggregates[0].level * 100);
     for (int i = 0; i < s->aggregate_count; i++) add_aggregate(&s->aggregates[i], out);
-    buf_add_c(out, "\nLengths pooled, 95 % intervals. Middle gap: mean of start and end minus "
+    buf_add_c(out, "\nLengths pooled (a prompt that stands for several places counts once), 95 % "
+                   "intervals. Middle gap: mean of start and end minus "
                    "middle; primacy: start minus middle; recency: end minus middle.\n\n");
 }
 

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMN_WIDTH 22
-
 static void add_padded(struct buf *out, const char *text, size_t width) {
     size_t columns = 0; // bytes that start a character
     for (const char *p = text; *p != '\0'; p++) columns += ((unsigned char)*p & 0xC0) != 0x80;
@@ -13,12 +11,32 @@ static void add_padded(struct buf *out, const char *text, size_t width) {
     for (; columns < width; columns++) buf_add_char(out, ' ');
 }
 
-static void add_rate(struct buf *out, const struct summary_rate *r) {
-    char text[96] = "-";
+static const char *rate_text(const struct summary_rate *r, char text[96]) {
+    snprintf(text, 96, "-");
     if (r->n > 0)
-        snprintf(text, sizeof text, "%d/%d [%.0f-%.0f]%s", r->met, r->n, r->low * 100,
-                 r->high * 100, r->underpowered ? "*" : "");
-    add_padded(out, text, COLUMN_WIDTH);
+        snprintf(text, 96, "%d/%d [%.0f-%.0f]%s", r->met, r->n, r->low * 100, r->high * 100,
+                 r->underpowered ? "*" : "");
+    return text;
+}
+
+// Rates of a row's length at one place, or of the absent arm (place -1).
+static const struct summary_rate *rate_at(const struct summary_table *t, int length, int place) {
+    static const struct summary_rate none;
+    if (place < 0) return &t->absent[length];
+    const struct summary_cell *cell = layout_cell(t, length, place);
+    return cell == NULL ? &none : &cell->rate;
+}
+
+// So many columns of text as its widest cell takes, and two more.
+static size_t width_of(const struct summary *s, const struct summary_table *t, int place,
+                       const char *head) {
+    char text[96];
+    size_t most = strlen(head);
+    for (int l = 0; l < s->length_count; l++) {
+        size_t n = strlen(rate_text(rate_at(t, l, place), text));
+        if (n > most) most = n;
+    }
+    return most + 2;
 }
 
 static bool any_underpowered(const struct summary_table *t) {
@@ -29,7 +47,7 @@ static bool any_underpowered(const struct summary_table *t) {
 
 static void add_row_table(const struct summary *s, const struct summary_table *t,
                           const char *placement, struct buf *out) {
-    int places[LAYOUT_MOST];
+    int places[LAYOUT_MOST + 1]; // the last: the absent arm
     int count = layout_row_places(s, t, placement, places, LAYOUT_MOST);
     buf_printf(out, "\n%s · %s · %s (%s moves)\n", t->model, t->constraint, placement,
                s->places[places[0]].moved);
@@ -39,20 +57,25 @@ static void add_row_table(const struct summary *s, const struct summary_table *t
         if (layout_real_length(s, t, l, real)) width = 24;
     buf_add_c(out, "  ");
     add_padded(out, "length", width);
-    for (int i = 0; i < count; i++) add_padded(out, s->places[places[i]].place, COLUMN_WIDTH);
-    add_padded(out, "absent", COLUMN_WIDTH);
-    buf_add_char(out, '\n');
+    size_t widths[LAYOUT_MOST + 1];
+    places[count] = -1;
+    for (int i = 0; i <= count; i++) {
+        const char *head = i < count ? s->places[places[i]].place : "absent";
+        widths[i] = width_of(s, t, places[i], head);
+        if (i < count)
+            add_padded(out, head, widths[i]);
+        else
+            buf_printf(out, "%s\n", head);
+    }
     for (int l = 0; l < s->length_count; l++) {
         char length[64];
         layout_length(s, t, l, length);
         buf_add_c(out, "  ");
         add_padded(out, length, width);
-        for (int i = 0; i < count; i++) {
-            static const struct summary_rate none;
-            const struct summary_cell *cell = layout_cell(t, l, places[i]);
-            add_rate(out, cell == NULL ? &none : &cell->rate);
+        for (int i = 0; i <= count; i++) {
+            char text[96];
+            add_padded(out, rate_text(rate_at(t, l, places[i]), text), widths[i]);
         }
-        add_rate(out, &t->absent[l]);
         while (out->n > 0 && out->p[out->n - 1] == ' ') out->n--;
         buf_add_char(out, '\n');
     }

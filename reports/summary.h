@@ -68,6 +68,7 @@ struct summary_samples {
 struct summary_aggregate {
     const char *model, *constraint, *placement; // constraint "all": every constraint met
     struct summary_rate rate;                   // all placed cells of the row together
+    struct summary_rate absent, brief;          // the other arms, n = 0 when off
     double level;                               // of the effective length
     int effective_shown, effective_possible;    // tokens; 0: not even the shortest length
     const char *effective;                      // the effective length in words

@@ -245,6 +245,12 @@ static void a_known_effect_is_found(void **state) {
     take(&s, &out);
     assert_true(out.contrasts[0].effect == -1 && out.contrasts[0].high > -1);
     ASSERT_HAS(out.contrasts[0].sentence, "100.0 points less often at the ends");
+    // Equal rates are not "0.0 points more often".
+    for (int64_t i = 0; i < s.r.trial_count; i++)
+        if (strcmp(s.r.trials[i].arm, "placed") == 0)
+            simulated_verdict(&s, i, 0)->verdict = VERDICT_MET;
+    take(&s, &out);
+    ASSERT_HAS(out.contrasts[0].sentence, "order is met as often at the ends as in the middle");
     // Both ends weigh one half.
     for (int64_t i = 0; i < s.r.trial_count; i++)
         if (strcmp(s.r.trials[i].arm, "placed") == 0)

@@ -357,6 +357,43 @@ static void terminal_table_is_small(void **state) {
     arena_destroy(f.arena);
 }
 
+// Primary contrast and what the grids say come before any table, and so do the other arms' rates.
+static void reports_lead_with_the_answer(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct fixture f = fixture_make("name", STR("ok"));
+    const char *says[] = {"Late wins: the later one is met more often."};
+    struct summary_contrast primary = {.model = "m",
+                                       .constraint = "order",
+                                       .placement = "row",
+                                       .name = "middle_against_ends",
+                                       .scope = "all lengths",
+                                       .primary = true,
+                                       .defined = true,
+                                       .sentence = "Difference shown: order is met less often."};
+    struct summary_grid grid = {
+        .title = "one against other", .note = "", .sentences = says, .sentence_count = 1};
+    f.summary.contrasts = &primary;
+    f.summary.grids = &grid;
+    f.summary.contrast_count = f.summary.grid_count = 1;
+    f.summary.aggregates[0].absent = rate_of(1, 11);
+    f.summary.aggregates[0].brief = rate_of(10, 13);
+    for (int k = 0; k < 2; k++) {
+        struct buf out = {0};
+        if (k == 0) ASSERT_OK(report_html(&f.record, &f.summary, &out, &e), e);
+        if (k == 1) ASSERT_OK(report_markdown(&f.record, &f.summary, &out, &e), e);
+        const char *box = strstr(out.p, "What it says"), *few = strstr(out.p, "in a few numbers");
+        const char *table = strstr(out.p, "Met, by length and depth");
+        assert_true(box != NULL && box < few && few < table);
+        const char *contrast = strstr(out.p, primary.sentence), *late = strstr(out.p, says[0]);
+        assert_true(box < contrast && contrast < late && late < few);
+        assert_true(few < strstr(few, "1/11") && strstr(few, "1/11") < strstr(few, "10/13"));
+        assert_true(strstr(few, "10/13") < table);
+        buf_free(&out);
+    }
+    arena_destroy(f.arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heat_map_agrees_with_the_data),
@@ -364,6 +401,7 @@ int main(void) {
         cmocka_unit_test(entities_are_shown_as_typed),
         cmocka_unit_test(csv_is_strict_and_harmless),
         cmocka_unit_test(few_numbers_are_shown),
+        cmocka_unit_test(reports_lead_with_the_answer),
         cmocka_unit_test(real_lengths_and_depths_are_shown),
         cmocka_unit_test(terminal_table_is_small),
     };
