@@ -24,8 +24,7 @@ static struct json_finding parse(struct str text, size_t begin, size_t end, stru
         f.why = "there is no text that could be JSON";
         return f;
     }
-    struct str inside = str_copy(a, str_slice(text, f.range[0], f.range[1]));
-    f.value = json_loadb(inside.p, inside.n,
+    f.value = json_loadb(text.p + f.range[0], f.range[1] - f.range[0],
                          JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
     f.found = f.value != NULL;
     if (f.found) return f;
@@ -227,9 +226,11 @@ void tool_calls_find(struct str text, struct arena *a, struct tool_calls *out) {
     const struct str open = STR("<tool_call>"), close = STR("</tool_call>");
     *out = (struct tool_calls){0};
     bool tagged = false;
+    size_t end = 0;
     for (size_t at = 0; (at = str_find(text, open, at)) != STR_NONE;) {
         tagged = true;
-        size_t begin = at + open.n, end = str_find(text, close, begin);
+        size_t begin = at + open.n;
+        if (end < begin) end = str_find(text, close, begin);
         // The end tag may be missing at the very end of a reply that stopped there.
         add_calls(parse(text, begin, end == STR_NONE ? text.n : end, a), end != STR_NONE, a, out);
         at = begin;

@@ -108,17 +108,30 @@ static size_t line_marks_end(struct str s, size_t at) {
     return quotes ? i : at;
 }
 
-// For "[text](address)" at `at`: where the text and the whole end.
-static bool link_at(struct str s, size_t at, size_t *text_end, size_t *end) {
-    size_t close = str_find(s, STR("]("), at);
-    size_t line = str_find(s, STR("\n"), at);
-    if (close == STR_NONE || (line != STR_NONE && line < close)) return false;
-    size_t behind = close + 2;
+// The next "](" and the next line break behind the place asked for: kept from one question to the
+// next, which never goes back.
+struct link_search {
+    size_t close, line;
+    size_t end; // behind the address; STR_NONE: there is none
+};
+
+static void search_on(struct link_search *l, struct str s, size_t at) {
+    if (l->line <= at) l->line = str_find(s, STR("\n"), at);
+    if (l->close > at) return;
+    l->close = str_find(s, STR("]("), at);
+    if (l->close == STR_NONE) return;
+    size_t behind = l->close + 2;
     while (behind < s.n && s.p[behind] != ')' && s.p[behind] != '\n' && s.p[behind] != ' ')
         behind++;
-    if (behind == s.n || s.p[behind] != ')') return false;
-    *text_end = close;
-    *end = behind + 1;
+    l->end = behind < s.n && s.p[behind] == ')' ? behind + 1 : STR_NONE;
+}
+
+// For "[text](address)" at `at`: where the text and the whole end.
+static bool link_at(struct link_search *l, struct str s, size_t at, size_t *text_end, size_t *end) {
+    search_on(l, s, at);
+    if (l->close == STR_NONE || l->line < l->close || l->end == STR_NONE) return false;
+    *text_end = l->close;
+    *end = l->end;
     return true;
 }
 
@@ -133,13 +146,14 @@ static struct check_text strip_markdown(const struct check_text *t, struct arena
     struct writer w = writer_open(t, a);
     struct str s = t->text;
     size_t text_end = STR_NONE, link_end = 0; // of the link that we are inside of
+    struct link_search links = {0};
     for (size_t i = 0; i < s.n;) {
         if (i == 0 || s.p[i - 1] == '\n') i = line_marks_end(s, i);
         if (i == text_end) {
             i = link_end;
             text_end = STR_NONE;
         } else if (i < s.n && text_end == STR_NONE && s.p[i] == '[' &&
-                   link_at(s, i, &text_end, &link_end)) {
+                   link_at(&links, s, i, &text_end, &link_end)) {
             i++;
         } else if (i < s.n) {
             if (!is_mark(s, i)) writer_add(&w, s.p + i, 1, i, i + 1);

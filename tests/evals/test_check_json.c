@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 struct example {
     const char *check, *reply, *expected;
@@ -152,6 +153,24 @@ static void calls_are_found_as_models_write_them(void **state) {
     EXPECT(calls);
 }
 
+// Each of them read on its own up to the end of the text would take minutes and gigabytes.
+static void calls_begun_again_and_again_take_no_time(void **state) {
+    (void)state;
+    enum { COUNT = 100000 };
+    static const char *const begins[] = {"<tool_call>", "<tool_call>{\"a"};
+    for (size_t k = 0; k < 2; k++) {
+        struct buf reply = {0};
+        for (int i = 0; i < COUNT; i++) buf_add_c(&reply, begins[k]);
+        buf_add_c(&reply, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>");
+        clock_t start = clock();
+        assert_string_equal(verdict("{tool_call: {name: f}}", reply.p), "met");
+        reply.p[reply.n - 3] = 'x'; // the end tag is none
+        assert_string_equal(verdict("{tool_call: {name: f}}", reply.p), "omitted");
+        assert_true(clock() - start < 5 * CLOCKS_PER_SEC);
+        buf_free(&reply);
+    }
+}
+
 static int close_all(void **state) {
     (void)state;
     check_yaml_close();
@@ -164,6 +183,7 @@ int main(void) {
         TEST(only_json_is_json),
         TEST(pointers_find_values),
         TEST(calls_are_found_as_models_write_them),
+        TEST(calls_begun_again_and_again_take_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, close_all);
 }
