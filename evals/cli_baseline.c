@@ -7,10 +7,22 @@
 
 #include <stdio.h>
 
+// Only an older baseline is written over, never a file of a record by a slip of the hand.
+static int may_write(const char *path, struct err *e) {
+    struct file_map map;
+    if (path == NULL || !file_exists(path)) return 0;
+    TRY(file_map_open(path, &map, e));
+    bool older = str_starts((struct str){(const char *)map.p, map.bytes}, STR(BASELINE_HEAD));
+    file_map_close(&map);
+    if (!older) FAIL(e, ERR_USAGE, "%s: is there already and is no baseline file", path);
+    return 0;
+}
+
 static int write_file(const char *folder, const char *path, struct arena *a, struct err *e) {
     struct record *r;
     struct baseline b;
     struct buf text = {0};
+    TRY(may_write(path, e));
     TRY(record_open(folder, a, &r, e));
     int result = baseline_of_record(r, a, &b, e);
     if (result == 0) {

@@ -23,6 +23,10 @@ static int write_sample(const struct reviewing *v, const struct record *r,
                         const struct experiment *x, const struct review_rows *rows, struct arena *a,
                         struct err *e) {
     struct buf csv = {0};
+    if (v->output != NULL && file_exists(v->output))
+        FAIL(e, ERR_USAGE,
+             "%s: is there already; what somebody may have filled in is not written over",
+             v->output);
     int result = review_csv(r, x, rows, a, &csv, e);
     if (result == 0 && v->output == NULL) fwrite(csv.p, 1, csv.n, stdout);
     if (result == 0 && v->output != NULL) result = file_write_atomic(v->output, buf_str(&csv), e);

@@ -383,9 +383,13 @@ static int check_tail(struct reader *in, const char *path, struct err *e) {
     struct str tail = in->text.n < n ? STR("") : str_slice(in->text, in->text.n - n, in->text.n);
     if (!str_starts(tail, head) || !str_ends(tail, STR("\"}\n"))) {
         // A file of another kind is told so by its first line.
-        if (str_starts(in->text, STR("{\"lacuna_baseline\":")))
-            FAIL(e, ERR_INPUT, "%s: the file is cut: its last line is no {\"sha256\":...}", path);
-        return 0;
+        if (!str_starts(in->text, STR(BASELINE_HEAD))) return 0;
+        if (str_ends(tail, STR("\r\n")))
+            FAIL(e, ERR_INPUT,
+                 "%s: its lines end with carriage returns now: something changed the file, maybe "
+                 "git; a line `*.jsonl -text` in .gitattributes keeps it from that",
+                 path);
+        FAIL(e, ERR_INPUT, "%s: the file is cut: its last line is no {\"sha256\":...}", path);
     }
     hash_bytes(in->text.p, in->text.n - n, hex);
     if (!str_equal_c(str_slice(tail, head.n, head.n + HASH_HEX_SIZE - 1), hex))

@@ -21,7 +21,8 @@
 #include "reports/record.h"
 
 #define BASELINE_FORMAT 1
-#define BASELINE_HASH_SIZE 33 // 32 lower-case hex digits and a NUL
+#define BASELINE_HEAD "{\"lacuna_baseline\":" // how each file begins
+#define BASELINE_HASH_SIZE 33                 // 32 lower-case hex digits and a NUL
 
 struct baseline_trial {
     const char *key;

@@ -87,6 +87,9 @@ static void an_equal_run(void **state) {
         assert_int_equal(json_integer_value(json_object_get(o, "replies_compared")), 108);
         json_decref(o);
     }
+    expect(0, "baseline good -o base.jsonl"); // over an older one
+    expect(2, "baseline again -o good/trials.jsonl");
+    assert_holds(said, "good/trials.jsonl: is there already and is no baseline file");
     expect(0, "baseline again");
     struct str file;
     struct err e = {0};

@@ -274,6 +274,8 @@ static void reports_say_who_looked(void **state) {
     ASSERT_HAS(text, "never audited by a human");
     assert_int_equal(lacuna(arena_printf(a, "review %s --sample 8 -o %s", run, csv), &answer), 0);
     ASSERT_HAS(answer, "8 rows");
+    assert_int_equal(lacuna(arena_printf(a, "review %s -o %s", run, csv), &answer), 2);
+    ASSERT_HAS(answer, "s.csv: is there already");
     ASSERT_OK(file_read(csv, 1 << 24, a, &text, &e), e);
     struct buf filled_in = {0};
     int rows = 0;

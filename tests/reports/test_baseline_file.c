@@ -119,6 +119,21 @@ static void damage_is_found(void **state) {
     buf_free(&copy);
 }
 
+// As a version control system may check it out.
+static void carriage_returns_are_named(void **state) {
+    (void)state;
+    struct buf copy = {0};
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] == '\n') buf_add_char(&copy, '\r');
+        buf_add_char(&copy, text.p[i]);
+    }
+    struct baseline b;
+    struct err e = {0};
+    assert_int_equal(read_text(buf_str(&copy), &b, &e), -1);
+    assert_non_null(strstr(e.text, "end with carriage returns"));
+    buf_free(&copy);
+}
+
 // The last line's hash made anew: somebody who wants to.
 static void seal(struct buf *b) {
     size_t at = b->n - 1;
@@ -210,9 +225,13 @@ static void other_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_it_wrote), cmocka_unit_test(only_whole_runs),
-        cmocka_unit_test(damage_is_found),     cmocka_unit_test(forgeries_are_refused),
-        cmocka_unit_test(random_forgeries),    cmocka_unit_test(other_files),
+        cmocka_unit_test(reads_what_it_wrote),
+        cmocka_unit_test(only_whole_runs),
+        cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(forgeries_are_refused),
+        cmocka_unit_test(carriage_returns_are_named),
+        cmocka_unit_test(random_forgeries),
+        cmocka_unit_test(other_files),
     };
     return cmocka_run_group_tests_name("baseline_file", tests, setup, teardown);
 }
