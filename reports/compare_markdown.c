@@ -75,6 +75,7 @@ static void add_reply(const struct record_outcome *o, struct buf *out) {
         return;
     }
     size_t n = o->reply.n < REPLY_BYTES_MOST ? o->reply.n : REPLY_BYTES_MOST;
+    while (n > 0 && n < o->reply.n && ((unsigned char)o->reply.p[n] & 0xC0) == 0x80) n--;
     escape_markdown(out, str_slice(o->reply, 0, n));
     if (n < o->reply.n) buf_add_c(out, " ...");
 }

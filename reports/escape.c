@@ -63,8 +63,15 @@ void escape_xml(struct buf *out, struct str s) {
     escape_markup(out, s, true);
 }
 
+// The first character that is written; NUL is not. Some spreadsheets read the full-width forms too.
 static bool starts_formula(struct str s) {
-    return s.n > 0 && strchr("=+-@\t\r", s.p[0]) != NULL && s.p[0] != '\0';
+    static const uint32_t starts[] = {'=',  '+',    '-',    '@',    '\t',  '\r',
+                                      '\n', 0xFF1D, 0xFF0B, 0xFF0D, 0xFF20};
+    uint32_t c = 0;
+    for (size_t at = 0; at < s.n && c == 0;) at += utf8_decode(s, at, &c);
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (c == starts[i]) return true;
+    return false;
 }
 
 void escape_csv(struct buf *out, struct str s) {

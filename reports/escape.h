@@ -15,8 +15,8 @@ void escape_html_c(struct buf *out, const char *s);
 void escape_xml(struct buf *out, struct str s);
 
 // A CSV field of text (RFC 4180), quoted where needed. A text that a spreadsheet would run as a
-// formula (it begins with = + - @, tab or carriage return) gets an apostrophe before it; NUL is
-// left out.
+// formula (it begins with = + - @, full-width or not, a tab or a line break) gets an apostrophe
+// before it; NUL is left out.
 void escape_csv(struct buf *out, struct str s);
 
 // Text in a Markdown table cell or paragraph: one line, all of Markdown's own characters escaped.

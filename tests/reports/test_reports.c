@@ -269,7 +269,18 @@ static void csv_is_strict_and_harmless(void **state) {
         {STR("\tx"), "'\tx"},
         {STR("\rx"), "'\rx"},
         {STR("a \"b\", c\r\nd"), "a \"b\", c\r\nd"},
+        {STR("\nx"), "'\nx"},
         {STR("nul\0here"), "nulhere"},
+        {STR("\0=1+1"), "'=1+1"}, // NUL is left out, so the formula would begin the cell
+        {STR("\0\0\0"), ""},
+        {STR("\xEF\xBC\x9D"
+             "1"),
+         "'\xEF\xBC\x9D"
+         "1"},
+        {STR("\xEF\xBC\xA0"
+             "a"),
+         "'\xEF\xBC\xA0"
+         "a"},
         {{large, 40000}, large},
         {STR("plain"), "plain"},
     };
