@@ -147,6 +147,8 @@ static void check_spec_rules(struct load *l, const struct check_spec *s, const c
         break;
     case CHECK_JSON: check_pointer(l, s->pointers, AT("%s.json", here)); break;
     case CHECK_TOOL_CALL:
+        if (s->name.n == 0)
+            WRONG(AT("%s.tool_call.name", here), "is empty; no tool has such a name");
         for (int i = 0; i < s->pointer_count; i++)
             check_pointer(l, &s->pointers[i], AT("%s.tool_call.arguments[%d]", here, i));
         break;

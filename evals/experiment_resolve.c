@@ -324,8 +324,9 @@ static json_t *resolve_list(struct resolve *r, const struct field *f, const stru
         return NULL;
     }
     if (n->count < f->items_least)
-        diagnose(r->d, n->mark, path, "expected at least %d item%s, found an empty list",
-                 f->items_least, f->items_least == 1 ? "" : "s");
+        diagnose(r->d, n->mark, path, "expected at least %d item%s, found %s", f->items_least,
+                 f->items_least == 1 ? "" : "s",
+                 n->count == 0 ? "an empty list" : arena_printf(r->arena, "%d", n->count));
     const int most = f->type == FIELD_OBJECT ? FIELD_OBJECTS_MOST : FIELD_ITEMS_MOST;
     if (n->count > most && !r->stored) { // what was stored may have been read from files
         diagnose(r->d, n->mark, path, "expected at most %d items, found %d", most, n->count);

@@ -2,6 +2,7 @@
 
 #include "engine/base/rng.h"
 #include "reports/escape.h"
+#include "reports/record_map.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -161,12 +162,6 @@ static int column_named(const struct case_table *t, const char *name) {
     return -1;
 }
 
-static struct review_row *row_named(struct review_rows *rows, const char *id) {
-    for (int i = 0; i < rows->count; i++)
-        if (strcmp(rows->rows[i].id, id) == 0) return &rows->rows[i];
-    return NULL;
-}
-
 struct complaints {
     struct buf text;
     int count;
@@ -183,15 +178,16 @@ __attribute__((format(printf, 2, 3))) static void complain(struct complaints *c,
     buf_printf(&c->text, "\n%s", line);
 }
 
-static void read_row(const struct case_row *from, int human, struct review_rows *rows, bool *seen,
-                     struct complaints *c) {
-    struct review_row *row = row_named(rows, from->id);
-    if (row == NULL) {
+static void read_row(const struct case_row *from, int human, struct review_rows *rows,
+                     const struct record_map *ids, bool *seen, struct complaints *c) {
+    int64_t index = record_map_get(ids, from->id);
+    if (index < 0) {
         complain(c, "%s: is no row of this sample", from->id);
         return;
     }
+    struct review_row *row = &rows->rows[index];
     struct str said = str_trim(from->values[human]);
-    seen[row - rows->rows] = true;
+    seen[index] = true;
     for (int i = 0; i <= REVIEW_UNSURE; i++) {
         if (!str_equal_c(said, label_names[i])) continue;
         row->human = (enum review_label)i;
@@ -210,7 +206,10 @@ int review_read(const char *path, struct review_rows *rows, struct arena *a, str
     if (human < 0) FAIL(e, ERR_INPUT, "%s: has no column 'human'", path);
     bool *seen = arena_array(a, (size_t)rows->count, sizeof *seen);
     struct complaints c = {0};
-    for (int i = 0; i < table.row_count; i++) read_row(&table.rows[i], human, rows, seen, &c);
+    struct record_map *ids = record_map_open();
+    for (int i = 0; i < rows->count; i++) record_map_put(ids, rows->rows[i].id, i);
+    for (int i = 0; i < table.row_count; i++) read_row(&table.rows[i], human, rows, ids, seen, &c);
+    record_map_close(ids);
     for (int i = 0; i < rows->count; i++)
         if (!seen[i]) complain(&c, "%s: is missing", rows->rows[i].id);
     int result = 0;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 struct example {
     const char *check; // flow YAML under `check`, kind state unless it says `kind`
@@ -217,6 +218,10 @@ static const struct example rewritings[] = {
     {"{pattern: 'snake_case', normalize: [strip_markdown]}", "_snake_case_", "stop", "met"},
     {"{pattern: '\\Asee docs\\.\\z', normalize: [strip_markdown]}", "> see [docs](http://x/y).",
      "stop", "met"},
+    {"{pattern: '\\Aa \\[b c \\[d\\]\\(e f\\) g\\z', normalize: [strip_markdown]}",
+     "a [b c [d](e f) [g](h)", "stop", "met"},
+    {"{pattern: '\\A\\[a\\s\\]\\(b\\) c d\\z', normalize: [strip_markdown]}",
+     "[a\n](b) [c](x) [d](y)", "stop", "met"},
     {"{pattern: 'fi 12', normalize: [nfkc]}", "\uFB01 \uFF11\uFF12", "stop", "met"},
     {"{pattern: 'fi 12'}", "\uFB01 \uFF11\uFF12", "stop", "omitted"},
     {"{pattern: 'strasse', normalize: [fold_case]}", "STRA\u00DFE", "stop", "met"},
@@ -231,6 +236,20 @@ static const struct example rewritings[] = {
 static void texts_are_rewritten_only_where_asked(void **state) {
     (void)state;
     EXPECT(rewritings);
+}
+
+// A search for the end of each of them alone would take minutes.
+static void openings_of_links_take_no_time(void **state) {
+    (void)state;
+    enum { COUNT = 1000000 };
+    char *reply = arena_alloc(test_arena, COUNT + 7);
+    memset(reply, '[', COUNT);
+    memcpy(reply + COUNT, "](a b)", 7);
+    const struct example x = {"{pattern: '\\[\\]\\(a b\\)\\z', normalize: [strip_markdown]}", reply,
+                              "stop", "met"};
+    clock_t start = clock();
+    expect_all(&x, 1);
+    assert_true(clock() - start < 5 * CLOCKS_PER_SEC);
 }
 
 // Ranges lead back to the reply, through rewritings and pieces.
@@ -370,7 +389,8 @@ static void what_cannot_be_meant_is_refused(void **state) {
         const char *check, *text;
     } cases[] = {
         {"{}", "constraints[0].check: says nothing to look for"},
-        {"{all: []}", "constraints[0].check.all: expected at least 1 item"},
+        {"{all: []}", "constraints[0].check.all: expected at least 1 item, found an empty list"},
+        {"{tool_call: {name: ''}}", "check.tool_call.name: is empty"},
         {"{pattern: a, value: b}", "check.value: pattern is given too"},
         {"{all: [{pattern: a}, {patern: b}]}", "check.all[1].patern: unknown key; did you mean "
                                                "'pattern'?"},
@@ -451,6 +471,7 @@ int main(void) {
         TEST(cut_replies_decide_only_what_stays),
         TEST(an_error_counts_only_where_it_matters),
         TEST(texts_are_rewritten_only_where_asked),
+        TEST(openings_of_links_take_no_time),
         TEST(ranges_are_bytes_of_the_reply),
         TEST(right_values_are_not_wrong_ones),
         TEST(echoes_of_the_rule_give_no_shape),
