@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "evals/stats_wilson.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define REVIEW_BYTES_MOST ((size_t)64 << 20)
@@ -139,12 +140,28 @@ static bool verdict_now(const struct record *r, const json_t *row, enum review_l
     return false;
 }
 
+// A file's name holds the hash of all but the CSV's hash.
+static bool is_named_by_content(const json_t *o, const char *path) {
+    json_t *rest = json_copy((json_t *)(uintptr_t)o);
+    struct buf text = {0};
+    char hex[HASH_HEX_SIZE], name[32];
+    json_object_del(rest, "csv_sha256");
+    json_compact(rest, &text);
+    json_decref(rest);
+    hash_bytes(text.p, text.n, hex);
+    buf_free(&text);
+    snprintf(name, sizeof name, "review-%.12s.json", hex);
+    return strcmp(path_name(path), name) == 0;
+}
+
 static int add_review(const struct record *r, const json_t *o, const char *path,
                       struct audit *audit, struct err *e) {
     const json_t *of = json_object_get(o, "review_of"), *rows = json_object_get(o, "rows");
     const char *ledger = json_string_value(json_object_get(of, "ledger_sha256"));
     if (ledger == NULL || !json_is_array(rows))
         FAIL(e, ERR_RECORD, "%s: is no review that this program wrote; move it away", path);
+    if (!is_named_by_content(o, path))
+        FAIL(e, ERR_RECORD, "%s: was changed after it was written; move it away", path);
     if (strcmp(ledger, r->ledger_sha256) != 0) return 0; // of a ledger that has grown since
     audit->reviews++;
     for (size_t i = 0; i < json_array_size(rows); i++) {

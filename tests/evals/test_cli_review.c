@@ -308,6 +308,18 @@ static void reports_say_who_looked(void **state) {
     assert_int_equal(lacuna(arena_printf(a, "verify %s", run), &answer), 0);
     ASSERT_OK(file_read(path_join(a, run, "trials.jsonl"), 1 << 24, a, &now, &e), e);
     assert_true(str_equal(ledger, now)); // verdicts are never changed
+    char **names;
+    size_t count, at;
+    ASSERT_OK(file_list(path_join(a, run, "reviews"), a, &names, &count, &e), e);
+    assert_int_equal(count, 1);
+    const char *review = path_join(a, path_join(a, run, "reviews"), names[0]);
+    ASSERT_OK(file_read(review, 1 << 24, a, &text, &e), e);
+    at = str_find(text, STR("\"human\":\"omitted\""), 0);
+    assert_true(at != STR_NONE);
+    test_write(review, str_from(arena_printf(a, STR_FMT "\"human\":\"met\"%s", (int)at, text.p,
+                                             text.p + at + strlen("\"human\":\"omitted\""))));
+    assert_int_equal(lacuna(arena_printf(a, "report %s", run), &answer), 1);
+    ASSERT_HAS(answer, "was changed after it was written");
 }
 
 int main(void) {
