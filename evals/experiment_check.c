@@ -20,6 +20,13 @@ static void check_thinking(struct load *l, const struct experiment_model *m, con
         WRONG(AT("%s.close", path), "an empty tag stands everywhere");
     if (str_equal(m->think_open, m->think_close))
         WRONG(AT("%s.close", path), "must differ from the tag that opens");
+    else if (str_find(m->think_open, m->think_close, 0) != STR_NONE ||
+             str_find(m->think_close, m->think_open, 0) != STR_NONE)
+        WRONG(AT("%s.close", path), "one tag stands inside the other, so each would be both");
+    if (memchr(m->think_open.p, '`', m->think_open.n) != NULL)
+        WRONG(AT("%s.open", path), "a tag in backticks is code, which opens nothing");
+    if (memchr(m->think_close.p, '`', m->think_close.n) != NULL)
+        WRONG(AT("%s.close", path), "a tag in backticks is code, which closes nothing");
 }
 
 static void check_models(struct load *l) {
@@ -524,6 +531,10 @@ static void check_placements(struct load *l) {
 
 static void check_repeats(struct load *l) {
     const struct experiment *x = l->x;
+    if (x->effective_level <= 0 || x->effective_level >= 1)
+        WRONG("effective_level",
+              "a lower bound is never below 0 %% and never reaches 100 %%, so this "
+              "says nothing; give a share between");
     if (x->cases_path == NULL && x->repeats == 0)
         WRONG("repeats", "is missing: expected a whole number (only cases give it by themselves)");
     if (l->columns != NULL && x->repeats > l->case_count)

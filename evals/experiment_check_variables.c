@@ -41,7 +41,8 @@ static void check_foreign(struct load *l, const struct experiment_variable *v, c
 
 void experiment_check_variable(struct load *l, const struct experiment_variable *v,
                                const char *path) {
-    if (strcmp(v->name, "filler") == 0) WRONG(path, "the name 'filler' is taken");
+    if (strcmp(v->name, "filler") == 0 || (strcmp(v->name, "tools") == 0 && l->x->tool_count > 0))
+        WRONG(path, "the name '%s' is taken", v->name);
     if (strncmp(v->name, "re:", 3) == 0)
         WRONG(path, "a leading 're:' has a meaning of its own in patterns");
     switch (v->kind) {

@@ -478,6 +478,10 @@ static void bad_tools_are_named(void **state) {
     }
     ASSERT_FAILS(load("Be {{tools}} kind.", "kind.", NULL, 0, &x, &e), e, ERR_CONFIG,
                  "{{tools}} is not defined");
+    write_file("tools.json", "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]");
+    const char *both[] = {"prompt.tools_file=tools.json", "vars={tools: {kind: uuid}}"};
+    ASSERT_FAILS(load("Be {{tools}} kind.", "kind.", both, 2, &x, &e), e, ERR_CONFIG,
+                 "vars.tools: the name 'tools' is taken");
 }
 
 int main(void) {

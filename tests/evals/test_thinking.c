@@ -131,6 +131,12 @@ static void tags_are_checked(void **state) {
     } wrong[] = {
         {"{open: \"<think>\"}", "models[0].thinking.close: is missing"},
         {"{open: \"\", close: \"x\"}", "models[0].thinking.open: an empty tag"},
+        {"{open: \"<t\", close: \"<t>\"}",
+         "models[0].thinking.close: one tag stands inside the other"},
+        {"{open: \"(t) x\", close: \"t\"}",
+         "models[0].thinking.close: one tag stands inside the other"},
+        {"{open: \"`\", close: \"x\"}", "models[0].thinking.open: a tag in backticks"},
+        {"{open: \"x\", close: \"```\"}", "models[0].thinking.close: a tag in backticks"},
         {"{open: \"x\", close: \"x\"}", "models[0].thinking.close: must differ"},
         {"yes", "models[0].thinking: expected a mapping"},
     };
