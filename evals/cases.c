@@ -213,6 +213,11 @@ static int take_ids(struct reader *r, const char *id_column, struct err *e) {
     while (column < t->column_count && strcmp(t->columns[column], id_column) != 0) column++;
     if (column == t->column_count) {
         const char *near = str_nearest(id_column, t->columns, (size_t)t->column_count);
+        if (t->column_count == 1 && strchr(t->columns[0], ';') != NULL)
+            FAIL(e, ERR_CONFIG,
+                 "%s:1: there is no column '%s': its columns are parted by semicolons, and "
+                 "commas are needed",
+                 r->path, id_column);
         FAIL(e, ERR_CONFIG, "%s:1: there is no column '%s'%s%s%s", r->path, id_column,
              near == NULL ? "" : "; did you mean '", near == NULL ? "" : near,
              near == NULL ? "" : "'?");

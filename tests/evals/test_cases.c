@@ -78,6 +78,8 @@ static void broken_tables_are_named_by_line(void **state) {
         {"b.csv", "id,a\n-,x\n", "b.csv:2: the case id '-'"},
         {"b.csv", "id,a\nT\x7F,x\n", "b.csv:2: the case id"},
         {"b.csv", "ID,a\nT,x\n", "b.csv:1: there is no column 'id'"},
+        {"b.csv", "id;a\nT;x\n",
+         "b.csv:1: there is no column 'id': its columns are parted by semicolons"},
         {"b.csv", "id,id\nT,x\n", "b.csv:1: the column 'id' stands twice"},
         {"b.csv", "id,\nT,x\n", "b.csv:1: column 2 has no name"},
         {"b.csv", "id,a{b\nT,x\n", "b.csv:1: the column 'a{b' cannot be written as {{name}}"},
