@@ -220,8 +220,17 @@ static void look_ahead(struct tally *t, const struct judged *j, struct arena *a,
     if (out->possible && g->baseline != NULL) gate_look_at_baseline(t, g, out, a);
 }
 
-static const char *detectable_words(double difference, struct arena *a) {
-    return difference > 1 ? "none" : arena_printf(a, "%.0f points", 100 * difference);
+// What 80 % of runs find between two places, by the exact paired test on the 5 % level.
+static const char *detectable_words(const struct design_outlook *o, struct arena *a) {
+    if (o->detectable > 1)
+        return "no difference between two places, however large, is found in 80 % of runs (exact "
+               "paired test, 5 %)";
+    return arena_printf(
+        a,
+        "the smallest difference between two places that is found in 80 %% of runs "
+        "(exact paired test, 5 %%) is %.0f points, at best %.0f points (when repeats "
+        "change in one direction only)",
+        100 * o->detectable, 100 * o->detectable_best);
 }
 
 static void look_at_design(struct tally *t, struct arena *a, struct design_outlook *out) {
@@ -232,12 +241,9 @@ static void look_at_design(struct tally *t, struct arena *a, struct design_outlo
     out->repeats_for_20 = stats_repeats_needed(0.2);
     out->repeats_for_10 = stats_repeats_needed(0.1);
     out->sentence = arena_printf(
-        a,
-        "With %d repeats the smallest difference between two places that is found in 80 %% of runs "
-        "(exact paired test, 5 %%) is %s, at best %s (when repeats change in one direction only). "
-        "20 points take %d repeats, 10 points %d. Pooled lengths and samples help.%s",
-        out->repeats, detectable_words(out->detectable, a),
-        detectable_words(out->detectable_best, a), out->repeats_for_20, out->repeats_for_10,
+        a, "With %d repeat%s %s. 20 points take %d repeats, 10 points %d. %s%s", out->repeats,
+        out->repeats == 1 ? "" : "s", detectable_words(out, a), out->repeats_for_20,
+        out->repeats_for_10, "Pooled lengths and samples help.",
         out->repeats < STATS_REPEATS_LEAST ? " Below 10 repeats the report says \"underpowered\"."
                                            : "");
 }

@@ -41,7 +41,8 @@ static void add_rate(const struct summary_rate *r, struct buf *out) {
     char fraction[32], interval[32];
     layout_fraction(r, fraction);
     layout_interval(r, interval);
-    buf_printf(out, r->n == 0 ? "<td>-</td>" : "<td>%s, %s</td>", fraction, interval);
+    buf_printf(out, r->n == 0 ? "<td>-</td>" : "<td class=\"rate\">%s<br>%s</td>", fraction,
+               interval);
 }
 
 static void add_row(const struct summary_aggregate *g, struct buf *out) {

@@ -108,13 +108,13 @@ static void add_verdict(const struct summary *s, struct buf *out) {
     if (primaries == 0)
         buf_add_c(out, "<p>The experiment names no primary contrast, so nothing here is a test: "
                        "all contrasts below are exploratory.</p>\n");
+    for (int i = 0; i < s->grid_count; i++)
+        for (int k = 0; k < s->grids[i].sentence_count; k++)
+            add_said(s->grids[i].title, NULL, s->grids[i].sentences[k], out);
     for (int t = 0; t < s->table_count; t++)
         for (int i = 0; i < s->tables[t].remark_count; i++) {
             add_said(s->tables[t].model, s->tables[t].constraint, s->tables[t].remarks[i], out);
         }
-    for (int i = 0; i < s->grid_count; i++)
-        for (int k = 0; k < s->grids[i].sentence_count; k++)
-            add_said(s->grids[i].title, NULL, s->grids[i].sentences[k], out);
     buf_add_c(out, "</div>\n");
     add_gates(s, out);
 }
@@ -227,11 +227,15 @@ static void add_constraints(const struct summary *s, struct buf *out) {
     buf_add_c(out, "</table></div>\n");
 }
 
-static void add_foot(const struct summary *s, struct buf *out) {
+static void add_limits(const struct summary *s, struct buf *out) {
     buf_add_c(out, "<h2>What this does not show</h2>\n<p>");
     escape_html_c(out, s->does_not_show);
+    buf_add_c(out, "</p>\n");
+}
+
+static void add_foot(const struct summary *s, struct buf *out) {
     buf_printf(out,
-               "</p>\n<h2>Record</h2>\n<p class=\"soft\">request <code>%s</code><br>plan "
+               "<h2>Record</h2>\n<p class=\"soft\">request <code>%s</code><br>plan "
                "<code>%s</code><br>ledger <code>%s</code></p>\n<p class=\"soft\">`lacuna verify` "
                "checks the chain and scores every reply again.</p>\n</body></html>\n",
                s->request_sha256, s->plan_sha256, s->ledger_sha256);
@@ -242,6 +246,7 @@ int report_html(const struct record *r, const struct summary *s, struct buf *out
     add_counts(s, out);
     add_verdict(s, out);
     html_aggregate(s, out);
+    add_limits(s, out);
     add_figures(s, out);
     html_contrasts(s, out);
     grids_html(s, out);

@@ -249,6 +249,9 @@ int report_markdown(const struct record *r, const struct summary *s, struct buf 
     add_verdict(s, out);
     add_gates(s, out);
     add_aggregates(s, out);
+    buf_add_c(out, "## What this does not show\n\n");
+    escape_markdown(out, str_from(s->does_not_show));
+    buf_add_c(out, "\n\n");
     const char *rows[LAYOUT_MOST];
     int row_count = layout_rows(s, rows, LAYOUT_MOST);
     buf_add_c(out, "## Met, by length and depth\n\nmet / all ok trials (95 % interval); \\* fewer "
@@ -269,9 +272,7 @@ int report_markdown(const struct record *r, const struct summary *s, struct buf 
         buf_printf(out, ", %s on %s, SHA-256 `%s`\n", s->models[i].numerics, s->models[i].backend,
                    s->models[i].sha256);
     }
-    buf_add_c(out, "\n## What this does not show\n\n");
-    escape_markdown(out, str_from(s->does_not_show));
-    buf_printf(out, "\n\nrequest `%s`\nplan `%s`\nledger `%s`\n", s->request_sha256, s->plan_sha256,
+    buf_printf(out, "\nrequest `%s`\nplan `%s`\nledger `%s`\n", s->request_sha256, s->plan_sha256,
                s->ledger_sha256);
     return 0;
 }

@@ -223,6 +223,28 @@ static void changed_replies_are_exact(void **state) {
     simulated_close(&s);
 }
 
+// What the design can detect, in words that stay true where it can detect nothing.
+static void detectable_differences(void **state) {
+    (void)state;
+    for (int repeats = 1; repeats <= 40; repeats++) {
+        struct simulated_run s;
+        struct design_outlook out;
+        struct err e = {0};
+        simulated_open(&s, rates);
+        s.x.repeats = repeats;
+        simulated_plan(&s);
+        ASSERT_OK(gates_plan(&s.x, s.r.trials, s.r.trial_count, s.arena, &out, &e), e);
+        assert_int_equal(out.repeats, repeats);
+        bool none = strstr(out.sentence, "no difference between two places, however large") != NULL;
+        assert_true(none == (out.detectable > 1));
+        assert_true(none == (repeats < 6)); // five repeats: p is 1/16 at the least
+        if (!none)
+            assert_non_null(strstr(out.sentence, arena_printf(s.arena, "is %.0f points, at best",
+                                                              100 * out.detectable)));
+        simulated_close(&s);
+    }
+}
+
 static const struct gate_outlook *look(struct simulated_run *s, int code, struct err *e) {
     static struct design_outlook out;
     int result = gates_plan(&s->x, s->r.trials, s->r.trial_count, s->arena, &out, e);
@@ -305,6 +327,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(changed_replies_are_exact, test_arena_open,
                                         test_arena_close),
         cmocka_unit_test_setup_teardown(impossible_differences, test_arena_open, test_arena_close),
+        cmocka_unit_test(detectable_differences),
         cmocka_unit_test(the_forecast_holds),
     };
     return cmocka_run_group_tests_name("gates", tests, NULL, NULL);

@@ -400,6 +400,8 @@ static void reports_lead_with_the_answer(void **state) {
         assert_true(box < contrast && contrast < late && late < few);
         assert_true(few < strstr(few, "1/11") && strstr(few, "1/11") < strstr(few, "10/13"));
         assert_true(strstr(few, "10/13") < table);
+        const char *limits = strstr(out.p, "What this does not show");
+        assert_true(few < limits && limits < table);
         buf_free(&out);
     }
     arena_destroy(f.arena);
