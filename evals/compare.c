@@ -123,8 +123,8 @@ static const char *power_words(const struct comparison *c, const struct comparis
                                struct arena *a) {
     if (r->answer != COMPARE_UNDERPOWERED) return "";
     if (!r->has_interval)
-        return arena_printf(a, " %d repeats are too few for a conclusion (%d at least).",
-                            r->repeats, STATS_REPEATS_LEAST);
+        return arena_printf(a, " %d repeat%s, too few for a conclusion (%d at least).", r->repeats,
+                            r->repeats == 1 ? "" : "s", STATS_REPEATS_LEAST);
     return arena_printf(a,
                         " A change of up to %.1f points is possible by the interval; below %.0f is "
                         "asked for (--margin).%s",

@@ -40,9 +40,9 @@ void contrast_write(struct summary_contrast *c, const char *seen, const char *be
     const char *unscored = unscored_words(between, apart, c->effect, a);
     if (c->underpowered) {
         c->sentence = arena_printf(a,
-                                   "%sUnderpowered: %d repeats are too few for a conclusion (10 at "
+                                   "%sUnderpowered: %d repeat%s, too few for a conclusion (10 at "
                                    "least). Seen: %s.%s",
-                                   kind, c->repeats, seen, unscored);
+                                   kind, c->repeats, c->repeats == 1 ? "" : "s", seen, unscored);
         return;
     }
     // Exact test and interval are two approximations; a difference is only what both show.

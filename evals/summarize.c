@@ -348,9 +348,9 @@ static void warn_about_run(const struct record *r, struct arena *a, struct summa
         warn(s, "The ledger's last line is torn; that trial is left out and runs again on resume.");
     if (s->repeats < STATS_REPEATS_LEAST)
         warn(s, arena_printf(a,
-                             "Underpowered: %d repeats; comparisons of placements need 10 at "
+                             "Underpowered: %d repeat%s; comparisons of placements need 10 at "
                              "least, and intervals of rates are wide.",
-                             s->repeats));
+                             s->repeats, s->repeats == 1 ? "" : "s"));
 }
 
 int summarize(const struct record *r, const struct experiment *x, struct arena *a,

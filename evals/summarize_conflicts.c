@@ -95,9 +95,9 @@ static const char *winner(const struct pair *p, const struct repeat_sum *repeats
                                     100 * fabs(effect), effect < 0 ? "less" : "more");
     if (n < STATS_REPEATS_LEAST)
         return arena_printf(a,
-                            "Underpowered: %d repeats are too few for a conclusion (10 at least). "
+                            "Underpowered: %d repeat%s, too few for a conclusion (10 at least). "
                             "Seen: %s (p = %.4f).",
-                            n, seen, test);
+                            n, n == 1 ? "" : "s", seen, test);
     struct stats_interval i = stats_paired(d, n);
     bool shown = test <= 0.05 && (i.low > 0 || i.high < 0);
     return arena_printf(

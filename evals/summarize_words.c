@@ -40,9 +40,12 @@ void summarize_remarks(const struct experiment *x, struct tally *t, int model,
     if (table->brief.n > 0 && table->brief.rate < UNDERSTOOD_FROM)
         summarize_remark(table, a,
                          arena_printf(a,
-                                      "Not understood even when short: with %d tokens of filler it "
-                                      "is met in %s. A low rate in long prompts then says little "
-                                      "about length or place.",
+                                      "%s even when short: with %d tokens of filler it is met in "
+                                      "%s. A low rate in long prompts then says little about "
+                                      "length or place.",
+                                      table->brief.high < UNDERSTOOD_FROM
+                                          ? "Not understood"
+                                          : "Perhaps not understood",
                                       x->short_tokens, rate_words(&table->brief, a)));
     if (table->brief.n == 0)
         summarize_remark(table, a,
@@ -69,12 +72,13 @@ static const char *filler_words(enum filler_kind kind) {
 static const char *wording_words(const struct experiment *x, struct arena *a) {
     int several = 0;
     for (int i = 0; i < x->constraint_count; i++) several += x->constraints[i].variant_count > 1;
+    if (x->constraint_count == 1)
+        return several == 0 ? "The constraint has one wording"
+                            : "The constraint has several wordings";
     if (several == 0)
-        return arena_printf(a, "Each of the %d constraint%s has one wording", x->constraint_count,
-                            x->constraint_count == 1 ? "" : "s");
-    return arena_printf(a, "Of the %d constraint%s %d ha%s more than one wording",
-                        x->constraint_count, x->constraint_count == 1 ? "" : "s", several,
-                        several == 1 ? "s" : "ve");
+        return arena_printf(a, "Each of the %d constraints has one wording", x->constraint_count);
+    return arena_printf(a, "Of the %d constraints %d ha%s more than one wording",
+                        x->constraint_count, several, several == 1 ? "s" : "ve");
 }
 
 // The fewest and the most tokens that prompts of a length really have: they differ where a
@@ -141,7 +145,8 @@ const char *summarize_limits(const struct tally *t, struct arena *a) {
                    g->temperature);
     double detectable = stats_detectable(t->repeats, true);
     if (t->repeats < STATS_REPEATS_LEAST)
-        buf_printf(&b, "%d repeats are too few to compare placements at all. ", t->repeats);
+        buf_printf(&b, "%d repeat%s: too few to compare placements at all. ", t->repeats,
+                   t->repeats == 1 ? "" : "s");
     else if (detectable <= 1)
         buf_printf(&b,
                    "With %d repeats, differences below about %.0f points can go unnoticed: \"no "

@@ -21,9 +21,10 @@ static void add_head(const struct summary *s, struct buf *out) {
 static void add_counts(const struct summary *s, struct buf *out) {
     buf_printf(out,
                "<p><b>%lld</b> of %lld planned trials done: <b>%lld</b> ok, %lld invalid, %lld "
-               "error. %d repeats, %d sample%s each.%s</p>\n",
+               "error. %d repeat%s, %d sample%s each.%s</p>\n",
                (long long)s->done, (long long)s->planned, (long long)s->ok, (long long)s->invalid,
-               (long long)s->error, s->repeats, s->samples, s->samples == 1 ? "" : "s",
+               (long long)s->error, s->repeats, s->repeats == 1 ? "" : "s", s->samples,
+               s->samples == 1 ? "" : "s",
                s->partial ? " <b>This is a partial plan</b> (cut by --only or --limit)." : "");
     if (s->count_count > 0) {
         buf_add_c(out, "<div class=\"scroll\"><table><tr><th>not met, or not counted</th>"

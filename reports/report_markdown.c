@@ -7,10 +7,11 @@
 
 static void add_counts(const struct summary *s, struct buf *out) {
     buf_printf(out,
-               "%lld of %lld planned trials done: %lld ok, %lld invalid, %lld error. %d repeats, "
+               "%lld of %lld planned trials done: %lld ok, %lld invalid, %lld error. %d repeat%s, "
                "%d sample%s each.%s\n\n",
                (long long)s->done, (long long)s->planned, (long long)s->ok, (long long)s->invalid,
-               (long long)s->error, s->repeats, s->samples, s->samples == 1 ? "" : "s",
+               (long long)s->error, s->repeats, s->repeats == 1 ? "" : "s", s->samples,
+               s->samples == 1 ? "" : "s",
                s->partial ? " **A partial plan** (cut by --only or --limit)." : "");
     for (int i = 0; i < s->count_count; i++) {
         buf_add_c(out, "- ");
