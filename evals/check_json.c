@@ -154,11 +154,9 @@ static bool equals(const json_t *v, struct str wanted) {
 }
 
 static const char *quoted(const json_t *v, struct arena *a) {
-    struct str text = text_of(v, a);
-    size_t n = text.n < SHOWN_BYTES ? text.n : SHOWN_BYTES;
-    while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xC0) == 0x80) n--;
+    struct str text = text_of(v, a), head = str_head(text, SHOWN_BYTES);
     const char *mark = json_is_string(v) ? "\"" : "";
-    return arena_printf(a, "%s" STR_FMT "%s%s", mark, (int)n, text.p, n < text.n ? "..." : "",
+    return arena_printf(a, "%s" STR_FMT "%s%s", mark, STR_ARG(head), head.n < text.n ? "..." : "",
                         mark);
 }
 

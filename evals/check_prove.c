@@ -18,9 +18,8 @@ static bool check_erred(const struct record_verdict *v) {
 }
 
 static const char *shown(struct str text, struct arena *a) {
-    size_t n = text.n < SHOWN_BYTES ? text.n : SHOWN_BYTES;
-    while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xC0) == 0x80) n--;
-    return arena_printf(a, "\"" STR_FMT "%s\"", (int)n, text.p, n < text.n ? "..." : "");
+    struct str head = str_head(text, SHOWN_BYTES);
+    return arena_printf(a, "\"" STR_FMT "%s\"", STR_ARG(head), head.n < text.n ? "..." : "");
 }
 
 // "violated by `violated` at "48213"", "unscored (empty)".

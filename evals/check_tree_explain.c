@@ -36,10 +36,9 @@ void tree_explain(struct evaluation *ev, const char *format, ...) {
 }
 
 static const char *quoted(struct evaluation *ev, struct str text, char mark) {
-    size_t n = text.n < SHOWN_BYTES ? text.n : SHOWN_BYTES;
-    while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xC0) == 0x80) n--;
-    return arena_printf(ev->arena, "%c" STR_FMT "%s%c", mark, (int)n, text.p,
-                        n < text.n ? "..." : "", mark);
+    struct str head = str_head(text, SHOWN_BYTES);
+    return arena_printf(ev->arena, "%c" STR_FMT "%s%c", mark, STR_ARG(head),
+                        head.n < text.n ? "..." : "", mark);
 }
 
 const char *tree_words(struct evaluation *ev, const struct check_tree *t) {

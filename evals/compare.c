@@ -59,6 +59,7 @@ static void add_row(struct comparison *c, const struct where *w, int constraint,
     row.model = model;
     row.constraint = name;
     row.scope = scope;
+    row.length = w->length;
     row.overall = overall;
     c->rows = arena_more(a, c->rows, (size_t)c->row_count, sizeof *c->rows);
     c->rows[c->row_count++] = row;

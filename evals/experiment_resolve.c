@@ -25,10 +25,9 @@ static const char *below(struct resolve *r, const char *path, const char *key) {
 static const char *shown(struct resolve *r, const struct node *n) {
     if (n->kind != NODE_SCALAR) return node_kind_name(n);
     if (n->text.n == 0) return n->style == STYLE_PLAIN ? "nothing" : "an empty text";
-    size_t end = n->text.n < 48 ? n->text.n : 48;
-    while (end < n->text.n && end > 0 && ((unsigned char)n->text.p[end] & 0xC0) == 0x80) end--;
-    char *text = arena_printf(r->arena, "'" STR_FMT "%s'", (int)end, n->text.p,
-                              end < n->text.n ? "..." : "");
+    struct str head = str_head(n->text, 48);
+    char *text =
+        arena_printf(r->arena, "'" STR_FMT "%s'", STR_ARG(head), head.n < n->text.n ? "..." : "");
     for (char *p = text; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7F) *p = ' ';
     return text;

@@ -5,9 +5,8 @@
 enum { SHOWN_BYTES = 80 };
 
 static const char *quoted(struct str text, struct arena *a) {
-    size_t n = text.n < SHOWN_BYTES ? text.n : SHOWN_BYTES;
-    while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xC0) == 0x80) n--;
-    return arena_printf(a, "\"" STR_FMT "%s\"", (int)n, text.p, n < text.n ? "..." : "");
+    struct str head = str_head(text, SHOWN_BYTES);
+    return arena_printf(a, "\"" STR_FMT "%s\"", STR_ARG(head), head.n < text.n ? "..." : "");
 }
 
 static const char *matched(const struct record_verdict *v, const struct reply *reply,

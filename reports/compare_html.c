@@ -9,12 +9,6 @@
 
 enum { FLIPS_MOST = 500, CHANGED_MOST = 500 }; // of either kind
 
-static void add_cell(struct buf *out, const char *text) {
-    buf_add_c(out, "<td>");
-    escape_html_c(out, text);
-    buf_add_c(out, "</td>");
-}
-
 static void add_sides(const struct comparison *c, struct buf *out) {
     buf_add_c(out, "<p>Baseline <code>");
     escape_html_c(out, c->before->path);
@@ -43,11 +37,11 @@ static void add_fields(const struct comparison *c, struct buf *out) {
     for (int i = 0; i < c->field_count; i++) {
         const struct comparison_field *f = &c->fields[i];
         buf_add_c(out, "<tr>");
-        add_cell(out, f->field);
-        add_cell(out, f->where);
-        add_cell(out, f->before);
-        add_cell(out, f->after);
-        add_cell(out, f->harmless ? "changes no reply" : f->allowed ? "allowed" : "not allowed");
+        html_cell(f->field, out);
+        html_cell(f->where, out);
+        html_cell(f->before, out);
+        html_cell(f->after, out);
+        html_cell(f->harmless ? "changes no reply" : f->allowed ? "allowed" : "not allowed", out);
         buf_add_c(out, "</tr>\n");
     }
     buf_add_c(out, "</table></div>\n");
@@ -59,14 +53,16 @@ static const char *answer_class(enum comparison_answer a) {
 
 static void add_row(const struct comparison_row *r, struct buf *out) {
     buf_printf(out, "<tr data-overall=\"%d\">", r->overall);
-    add_cell(out, r->model);
-    add_cell(out, r->constraint);
-    add_cell(out, r->scope);
-    buf_printf(out, "<td>%d/%d</td><td>%d/%d</td><td>%.1f", r->met_before, r->pairs, r->met_now,
-               r->pairs, 100 * r->effect);
-    if (r->has_interval) buf_printf(out, " (%.1f to %.1f)", 100 * r->low, 100 * r->high);
-    buf_printf(out, "</td><td>%.4f", r->p_holm);
-    buf_printf(out, "</td><td><b class=\"%s\">%s</b></td></tr>\n", answer_class(r->answer),
+    html_cell(r->model, out);
+    html_cell(r->constraint, out);
+    html_cell(r->scope, out);
+    char change[64], p[16];
+    comparison_change(r, change);
+    layout_p(r->p_holm, p);
+    buf_printf(out, "<td>%d/%d</td><td>%d/%d</td>", r->met_before, r->pairs, r->met_now, r->pairs);
+    html_cell(change, out);
+    html_cell(p, out);
+    buf_printf(out, "<td><b class=\"%s\">%s</b></td></tr>\n", answer_class(r->answer),
                comparison_answer_name(r->answer));
 }
 
@@ -80,8 +76,8 @@ static void add_rows(const struct comparison *c, struct buf *out) {
         buf_add_c(out, "</p>\n");
     }
     buf_add_c(out, "<div class=\"scroll\"><table><tr><th>model</th><th>constraint</th><th>scope"
-                   "</th><th>met before</th><th>met now</th><th>change (95 % interval), points"
-                   "</th><th>p (Holm)</th><th>answer</th></tr>\n");
+                   "</th><th>met before</th><th>met now</th><th>change (95 % interval)</th>"
+                   "<th>p, Holm</th><th>answer</th></tr>\n");
     for (int i = 0; i < c->row_count; i++) add_row(&c->rows[i], out);
     buf_add_c(out, "</table></div>\n<p class=\"soft\">Paired by trial, tested per repeat; "
                    "changes are the run minus the baseline.</p>\n");
@@ -94,11 +90,11 @@ static void add_gates(const struct comparison *c, struct buf *out) {
     for (int i = 0; i < c->gate_count; i++) {
         const struct summary_gate *g = &c->gates[i];
         buf_add_c(out, "<tr>");
-        add_cell(out, g->id);
-        add_cell(out, g->text);
-        add_cell(out, g->measured);
-        add_cell(out, layout_gate_word(g->result));
-        add_cell(out, g->why);
+        html_cell(g->id, out);
+        html_cell(g->text, out);
+        html_cell(g->measured, out);
+        html_cell(layout_gate_word(g->result), out);
+        html_cell(g->why, out);
         buf_add_c(out, "</tr>\n");
     }
     buf_add_c(out, "</table></div>\n");

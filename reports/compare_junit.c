@@ -13,7 +13,7 @@ static enum summary_gate_result result_of(const struct comparison_row *r) {
     return r->overall && r->answer == COMPARE_UNDERPOWERED ? GATE_UNDECIDED : GATE_PASSED;
 }
 
-// Flips of the row's model and constraint; those of one length stand in the rows above as well.
+// Flips of the row's model, constraint and length.
 static void add_flips(const struct comparison *c, const struct comparison_row *r,
                       struct buf *text) {
     bool all = strcmp(r->constraint, "all") == 0;
@@ -22,6 +22,7 @@ static void add_flips(const struct comparison *c, const struct comparison_row *r
         const struct comparison_flip *f = &c->flips[i];
         if (strcmp(c->now->models[f->pair->now->model], r->model) != 0) continue;
         if (!all && strcmp(f->constraint, r->constraint) != 0) continue;
+        if (r->length != 0 && f->pair->now->length != r->length) continue;
         buf_printf(text, "\n%s %s %s: %s, was %s", i < c->lost ? "lost" : "won", f->pair->now->key,
                    f->constraint, verdict_name(f->now), verdict_name(f->before));
         shown++;

@@ -36,7 +36,7 @@ static void add_fields(const struct comparison *c, struct buf *out) {
 
 static void add_rows(const struct comparison *c, struct buf *out) {
     buf_add_c(out, "## Answers\n\n| model | constraint | scope | met before | met now | change "
-                   "(95 % interval), points | p (Holm) | answer |\n"
+                   "(95 % interval) | p, Holm | answer |\n"
                    "|---|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < c->row_count; i++) {
         const struct comparison_row *r = &c->rows[i];
@@ -44,11 +44,14 @@ static void add_rows(const struct comparison *c, struct buf *out) {
         add_text(out, r->model);
         buf_add_c(out, " | ");
         add_text(out, r->constraint);
-        buf_printf(out, " | %s | %d/%d | %d/%d | %.1f", r->scope, r->met_before, r->pairs,
-                   r->met_now, r->pairs, 100 * r->effect);
-        if (r->has_interval) buf_printf(out, " (%.1f to %.1f)", 100 * r->low, 100 * r->high);
-        buf_printf(out, " | %.4f | %s%s%s |\n", r->p_holm, r->overall ? "**" : "",
-                   comparison_answer_name(r->answer), r->overall ? "**" : "");
+        char change[64], p[16];
+        comparison_change(r, change);
+        layout_p(r->p_holm, p);
+        buf_printf(out, " | %s | %d/%d | %d/%d | %s | ", r->scope, r->met_before, r->pairs,
+                   r->met_now, r->pairs, change);
+        add_text(out, p);
+        buf_printf(out, " | %s%s%s |\n", r->overall ? "**" : "", comparison_answer_name(r->answer),
+                   r->overall ? "**" : "");
     }
     buf_add_char(out, '\n');
 }
@@ -74,10 +77,9 @@ static void add_reply(const struct record_outcome *o, struct buf *out) {
         buf_add_c(out, "hash only");
         return;
     }
-    size_t n = o->reply.n < REPLY_BYTES_MOST ? o->reply.n : REPLY_BYTES_MOST;
-    while (n > 0 && n < o->reply.n && ((unsigned char)o->reply.p[n] & 0xC0) == 0x80) n--;
-    escape_markdown(out, str_slice(o->reply, 0, n));
-    if (n < o->reply.n) buf_add_c(out, " ...");
+    struct str head = str_head(o->reply, REPLY_BYTES_MOST);
+    escape_markdown(out, head);
+    if (head.n < o->reply.n) buf_add_c(out, " ...");
 }
 
 static void add_flips(const struct comparison *c, int64_t begin, int64_t end, const char *what,

@@ -58,15 +58,14 @@ static void add_rows(const struct comparison *c, struct buf *out) {
 // One line, quoted as JSON does, cut at a character.
 static void add_reply(const char *label, const struct record_outcome *o, struct buf *out) {
     if (o == NULL) return;
-    size_t n = o->reply.n < REPLY_BYTES_SHOWN ? o->reply.n : REPLY_BYTES_SHOWN;
-    while (n < o->reply.n && n > 0 && ((unsigned char)o->reply.p[n] & 0xC0) == 0x80) n--;
+    struct str head = str_head(o->reply, REPLY_BYTES_SHOWN);
     json_t *holder = json_object();
-    json_put_bytes(holder, "reply", str_slice(o->reply, 0, n));
+    json_put_bytes(holder, "reply", head);
     struct buf line = {0};
     json_compact(holder, &line);
     const char *value = strchr(line.p, ':') + 1;
     buf_printf(out, "      %s: %.*s%s\n", label, (int)(line.n - (size_t)(value - line.p) - 1),
-               value, n < o->reply.n ? " ..." : "");
+               value, head.n < o->reply.n ? " ..." : "");
     buf_free(&line);
     json_decref(holder);
 }

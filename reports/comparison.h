@@ -35,6 +35,7 @@ const char *comparison_answer_name(enum comparison_answer a); // "no difference 
 // length or all. Effects are the run minus the baseline, per repeat.
 struct comparison_row {
     const char *model, *constraint, *scope; // "length 512", "all lengths"
+    int length;                             // tokens; 0: all lengths
     bool overall;                           // "all" over all lengths: one a model, tested first
     int pairs, identical, repeats, nonzero; // nonzero: repeats that changed
     int met_before, met_now;                // of `pairs`
@@ -47,6 +48,9 @@ struct comparison_row {
     enum comparison_answer answer;
     const char *sentence;
 };
+
+// "-3.1 points (-6.0 to -0.2)".
+void comparison_change(const struct comparison_row *r, char out[64]);
 
 // A verdict that changed between met and not met.
 struct comparison_flip {

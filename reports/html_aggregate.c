@@ -1,15 +1,9 @@
 #include "reports/html_aggregate.h"
 
-#include "reports/escape.h"
+#include "reports/html_page.h"
 #include "reports/layout.h"
 
 #include <stdio.h>
-
-static void add_text(struct buf *out, const char *text) {
-    buf_add_c(out, "<td>");
-    escape_html_c(out, text);
-    buf_add_c(out, "</td>");
-}
 
 static void add_models(const struct summary *s, struct buf *out) {
     buf_add_c(out, "<div class=\"scroll\"><table><tr><th>model</th><th>trials planned</th>"
@@ -19,7 +13,7 @@ static void add_models(const struct summary *s, struct buf *out) {
         const struct summary_model *m = &s->models[i];
         const int64_t counts[] = {m->planned, m->done, m->ok, m->invalid, m->error, m->unscored};
         buf_add_c(out, "<tr>");
-        add_text(out, m->id);
+        html_cell(m->id, out);
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
             buf_printf(out, "<td>%lld</td>", (long long)counts[k]);
         buf_add_c(out, "</tr>\n");
@@ -50,21 +44,21 @@ static void add_row(const struct summary_aggregate *g, struct buf *out) {
     const char *const names[] = {g->model, g->constraint, g->placement};
     const struct summary_estimate *const points[] = {&g->middle_gap, &g->primacy, &g->recency};
     buf_add_c(out, "<tr>");
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) add_text(out, names[k]);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) html_cell(names[k], out);
     add_rate(&g->rate, out);
     add_rate(&g->absent, out);
     add_rate(&g->brief, out);
-    add_text(out, g->effective);
+    html_cell(g->effective, out);
     for (size_t k = 0; k < sizeof points / sizeof *points; k++) {
         layout_points(points[k], text);
-        add_text(out, text);
+        html_cell(text, out);
     }
     add_area(g, out);
     for (int k = 0; k < g->sample_count; k++) {
         layout_share(&g->samples[k].all, text);
-        add_text(out, text);
+        html_cell(text, out);
         layout_share(&g->samples[k].any, text);
-        add_text(out, text);
+        html_cell(text, out);
     }
     buf_add_c(out, "</tr>\n");
 }

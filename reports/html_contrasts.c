@@ -1,6 +1,6 @@
 #include "reports/html_contrasts.h"
 
-#include "reports/escape.h"
+#include "reports/html_page.h"
 #include "reports/layout.h"
 
 #define NUMBERS                                                                                    \
@@ -8,11 +8,7 @@
 
 static void add_texts(const char *const *texts, size_t count, struct buf *out) {
     buf_add_c(out, "<tr>");
-    for (size_t k = 0; k < count; k++) {
-        buf_add_c(out, "<td>");
-        escape_html_c(out, texts[k]);
-        buf_add_c(out, "</td>");
-    }
+    for (size_t k = 0; k < count; k++) html_cell(texts[k], out);
 }
 
 static void add_numbers(const struct summary_contrast *c, struct buf *out) {
@@ -29,11 +25,10 @@ static void add_numbers(const struct summary_contrast *c, struct buf *out) {
     char p[16], holm[16];
     layout_p(c->p, p);
     layout_p(c->p_holm, holm);
-    buf_printf(out, "%+.1f to %+.1f</td><td>", layout_tenths(c->low), layout_tenths(c->high));
-    escape_html_c(out, p);
-    buf_add_c(out, "</td><td>");
-    escape_html_c(out, holm);
-    buf_add_c(out, "</td></tr>\n");
+    buf_printf(out, "%+.1f to %+.1f</td>", layout_tenths(c->low), layout_tenths(c->high));
+    html_cell(p, out);
+    html_cell(holm, out);
+    buf_add_c(out, "</tr>\n");
 }
 
 static void add_places(const struct summary *s, struct buf *out) {

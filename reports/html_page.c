@@ -41,6 +41,12 @@ static const char style[] =
     ".unscored{color:var(--warn)}"
     ".pair{display:grid;grid-template-columns:1fr 1fr;gap:16px}.pair>div{min-width:0}";
 
+void html_cell(const char *text, struct buf *out) {
+    buf_add_c(out, "<td>");
+    escape_html_c(out, text);
+    buf_add_c(out, "</td>");
+}
+
 void html_page_open(const char *title, const char *heading, const char *question, struct buf *out) {
     buf_add_c(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "

@@ -6,5 +6,6 @@
 
 // Head, style and heading; the body stays open. All three texts are escaped here.
 void html_page_open(const char *title, const char *heading, const char *question, struct buf *out);
+void html_cell(const char *text, struct buf *out); // <td>, escaped
 
 #endif

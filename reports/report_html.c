@@ -76,13 +76,11 @@ static void add_gates(const struct summary *s, struct buf *out) {
                    "<th>measured</th><th>result</th><th>why</th></tr>\n");
     for (int i = 0; i < s->gate_count; i++) {
         const struct summary_gate *g = &s->gates[i];
-        buf_add_c(out, "<tr><td>");
-        escape_html_c(out, g->id);
-        buf_add_c(out, "</td><td>");
-        escape_html_c(out, g->text);
-        buf_add_c(out, "</td><td>");
-        escape_html_c(out, g->measured);
-        buf_printf(out, "</td><td><b class=\"%s\">%s</b></td><td>",
+        buf_add_c(out, "<tr>");
+        html_cell(g->id, out);
+        html_cell(g->text, out);
+        html_cell(g->measured, out);
+        buf_printf(out, "<td><b class=\"%s\">%s</b></td><td>",
                    g->result == GATE_PASSED   ? "met"
                    : g->result == GATE_FAILED ? "error"
                                               : "unscored",

@@ -186,9 +186,11 @@ static void add_aggregates(const struct summary *s, struct buf *out) {
                    "|---|---|---|---|---|---|---|---|---|---|---|---|\n",
                    s->aggregates[0].level * 100);
     for (int i = 0; i < s->aggregate_count; i++) add_aggregate(&s->aggregates[i], out);
-    buf_add_c(out, "\nLengths pooled (a prompt that stands for several places counts once), 95 % "
-                   "intervals. Middle gap: mean of start and end minus "
-                   "middle; primacy: start minus middle; recency: end minus middle.\n\n");
+    if (s->aggregate_count > 0)
+        buf_add_c(out, "\nLengths pooled (a prompt that stands for several places counts once), "
+                       "95 % intervals. Middle gap: mean of start and end minus middle; primacy: "
+                       "start minus middle; recency: end minus middle.\n");
+    buf_add_char(out, '\n');
 }
 
 static void add_contrasts(const struct summary *s, struct buf *out) {

@@ -42,6 +42,13 @@ struct str str_trim(struct str s) {
     return str_slice(s, begin, end);
 }
 
+struct str str_head(struct str s, size_t most) {
+    if (s.n <= most) return s;
+    size_t n = most;
+    while (n > 0 && ((unsigned char)s.p[n] & 0xC0) == 0x80) n--;
+    return str_slice(s, 0, n);
+}
+
 struct str str_copy(struct arena *a, struct str s) {
     return (struct str){arena_memdup(a, s.p, s.n), s.n};
 }

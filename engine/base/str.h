@@ -25,7 +25,9 @@ bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 struct str str_slice(struct str s, size_t begin, size_t end); // asserts begin <= end <= n
 struct str str_trim(struct str s);                            // ASCII white space at both ends
-struct str str_copy(struct arena *a, struct str s);           // the copy has a NUL behind it
+// At most the first `most` bytes, never a part of a UTF-8 character.
+struct str str_head(struct str s, size_t most);
+struct str str_copy(struct arena *a, struct str s); // the copy has a NUL behind it
 char *str_to_c(struct arena *a, struct str s);
 #define STR_NONE ((size_t)-1)
 size_t str_find(struct str s, struct str needle, size_t from); // byte offset, or STR_NONE

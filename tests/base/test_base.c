@@ -95,6 +95,29 @@ static void utf8_rules(void **state) {
     }
 }
 
+static void heads_end_between_characters(void **state) {
+    (void)state;
+    struct rng r = rng_open(20, "test", "heads");
+    for (int round = 0; round < 200; round++) {
+        struct buf text = {0};
+        size_t ends[31] = {0}, count = 1 + rng_below(&r, 30);
+        for (size_t i = 0; i < count; i++) {
+            static const uint32_t most[] = {0x80, 0x800, 0xD800, 0x110000};
+            uint32_t c = (uint32_t)rng_below(&r, most[rng_below(&r, 4)]);
+            char bytes[4];
+            buf_add(&text, bytes, utf8_encode(c >= 0xD800 && c < 0xE000 ? 'x' : c, bytes));
+            ends[i + 1] = text.n;
+        }
+        for (size_t most = 0; most <= text.n + 1; most++) {
+            size_t k = count;
+            while (ends[k] > most) k--;
+            struct str head = str_head(buf_str(&text), most);
+            assert_true(head.p == text.p && head.n == ends[k]);
+        }
+        buf_free(&text);
+    }
+}
+
 static void nearest_word(void **state) {
     (void)state;
     static const char *const words[] = {"depths", "constraints", "repeats"};
@@ -265,6 +288,7 @@ int main(void) {
         cmocka_unit_test(below_is_uniform),
         cmocka_unit_test(sha256_known_answers),
         cmocka_unit_test(utf8_rules),
+        cmocka_unit_test(heads_end_between_characters),
         cmocka_unit_test(nearest_word),
         cmocka_unit_test(json_keeps_order_and_bytes),
         cmocka_unit_test(arenas_grow_and_reset),
