@@ -28,23 +28,6 @@ int provider_file_read(const char *path, const char *version_key, struct arena *
     return result;
 }
 
-int provider_file_keys(const json_t *o, const char *where, const char *const *known, size_t count,
-                       struct err *e) {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(o)) FAIL(e, ERR_CONFIG, "%s: not a JSON object", where);
-    json_object_foreach((json_t *)(uintptr_t)o, key, value) {
-        bool found = false;
-        for (size_t i = 0; i < count && !found; i++) found = strcmp(key, known[i]) == 0;
-        if (found) continue;
-        const char *near = str_nearest(key, known, count);
-        FAIL(e, ERR_CONFIG, "%s: unknown key \"%s\"%s%s%s", where, key,
-             near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
-             near != NULL ? "\"?" : "");
-    }
-    return 0;
-}
-
 int provider_file_text(const json_t *o, const char *key, const char *where, struct arena *a,
                        const char **out, struct err *e) {
     *out = NULL;
@@ -90,7 +73,7 @@ int provider_file_texts(const json_t *o, const char *key, const char *where, str
         const json_t *text = list ? json_array_get(value, i) : value;
         if (!json_is_string(text))
             FAIL(e, ERR_CONFIG, "%s: \"%s\" is neither a string nor a list of strings", where, key);
-        (*out)[i] = str_copy(a, str_from(json_string_value(text)));
+        (*out)[i] = str_copy(a, (struct str){json_string_value(text), json_string_length(text)});
     }
     *count = (int)n;
     return 0;

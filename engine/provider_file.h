@@ -1,5 +1,6 @@
 // Reading of the JSON files that providers without a model are opened from: optional keys, each
-// with its bounds. Errors are ERR_CONFIG and begin with `where` ("FILE: rules[3]").
+// with its bounds. Errors begin with `where` ("FILE: rules[3]"): ERR_INPUT for what is no JSON or
+// of another type, else ERR_CONFIG. Texts are copied into the arena, NULs included.
 #ifndef LACUNA_ENGINE_PROVIDER_FILE_H
 #define LACUNA_ENGINE_PROVIDER_FILE_H
 
@@ -7,15 +8,9 @@
 #include "engine/base/hash.h"
 #include "engine/base/json.h"
 
-#define PROVIDER_FILE_KEYS(o, where, known, e)                                                     \
-    provider_file_keys((o), (where), (known), sizeof(known) / sizeof *(known), (e))
-
 // Reads the file, gives its hash, and checks that `version_key` is 1. The caller owns *out.
 int provider_file_read(const char *path, const char *version_key, struct arena *a,
                        char sha256[HASH_HEX_SIZE], json_t **out, struct err *e);
-// `o` is an object that has known keys only.
-int provider_file_keys(const json_t *o, const char *where, const char *const *known, size_t count,
-                       struct err *e);
 // A missing key gives NULL, `otherwise`, or no texts.
 int provider_file_text(const json_t *o, const char *key, const char *where, struct arena *a,
                        const char **out, struct err *e);

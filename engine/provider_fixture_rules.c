@@ -23,7 +23,7 @@ static int read_rule(const json_t *o, const char *where, const char *folder, str
     static const char *const known[] = {"key",        "prompt",  "while_file",   "reply",
                                         "copy_after", "error",   "reply_base64", "finish",
                                         "hang_ms",    "delay_ms"};
-    TRY(PROVIDER_FILE_KEYS(o, where, known, e));
+    TRY(JSON_ONLY_KEYS(o, where, known, e));
     const char *finish;
     struct str *markers;
     int64_t hang_ms, delay_ms;
@@ -52,7 +52,7 @@ static int read_head(const json_t *o, const char *path, struct arena *a, struct 
                      struct err *e) {
     static const char *const known[] = {
         "lacuna_fixture", "exact_ids", "context_tokens", "in_flight", "order", "seed", "rules"};
-    TRY(PROVIDER_FILE_KEYS(o, path, known, e));
+    TRY(JSON_ONLY_KEYS(o, path, known, e));
     int64_t context, in_flight, seed;
     const char *order;
     TRY(provider_file_integer(o, "context_tokens", path, UINT32_MAX, 0, &context, e));

@@ -86,7 +86,7 @@ static int read_curve(const json_t *o, const char *where, struct arena *a,
                                         "elsewhere", "short",    "absent"};
     if (o == NULL) return 0;
     where = arena_printf(a, "%s: curve", where);
-    TRY(PROVIDER_FILE_KEYS(o, where, known, e));
+    TRY(JSON_ONLY_KEYS(o, where, known, e));
     bool table = json_object_get(o, "by_length") != NULL;
     bool half = json_object_get(o, "half_length") != NULL;
     if (table && half)
@@ -142,7 +142,7 @@ static int read_constraint(const json_t *o, const char *where, struct arena *a,
                                         "said_anyway", "violated_share"};
     struct str *markers;
     const char *id;
-    TRY(PROVIDER_FILE_KEYS(o, where, known, e));
+    TRY(JSON_ONLY_KEYS(o, where, known, e));
     TRY(json_need_string(o, "id", where, &id, e));
     out->id = arena_strdup(a, id);
     TRY(read_curve(json_object_get(o, "curve"), where, a, &out->curve, e));
@@ -182,7 +182,7 @@ static int read_subject(const json_t *o, const char *path, struct arena *a, stru
         "lacuna_simulated", "seed", "context_tokens", "in_flight", "curve", "agreement",
         "prompt_agreement", "cut",  "cut_reply",      "begin",     "end",   "constraints"};
     int64_t context, in_flight, seed;
-    TRY(PROVIDER_FILE_KEYS(o, path, known, e));
+    TRY(JSON_ONLY_KEYS(o, path, known, e));
     TRY(provider_file_integer(o, "context_tokens", path, UINT32_MAX, 0, &context, e));
     TRY(provider_file_integer(o, "in_flight", path, SIMULATED_IN_FLIGHT_MOST, 64, &in_flight, e));
     TRY(provider_file_integer(o, "seed", path, INT64_MAX, 1, &seed, e));

@@ -11,7 +11,7 @@
 struct subject_point {
     double at, value;
 };
-struct subject_line { // straight between its points; none: 1
+struct subject_line { // straight between its points
     struct subject_point *points;
     int count;
 };

@@ -257,15 +257,13 @@ static int marks_build(const struct place *at, struct buf *text, bool *found, st
 
 int closing_build(struct counter *c, const struct closing_words *words, struct rng rng,
                   struct str before, struct str lead, struct str tail, uint32_t tokens,
-                  const struct closing_frame *frame, struct arena *a, struct str *out,
-                  struct err *e) {
-    const struct closing_frame none = {STR(""), STR("")}, *around = frame != NULL ? frame : &none;
+                  struct filler_frame frame, struct arena *a, struct str *out, struct err *e) {
     const struct place at = {.c = c,
                              .words = words,
                              .before = before,
-                             .lead = joined(a, lead, around->open),
-                             .tail = joined(a, around->close, tail),
-                             .joined = lead.n + around->open.n == 0,
+                             .lead = joined(a, lead, frame.open),
+                             .tail = joined(a, frame.close, tail),
+                             .joined = lead.n + frame.open.n == 0,
                              .tokens = tokens};
     struct buf text = {0};
     bool found = false;
@@ -274,8 +272,7 @@ int closing_build(struct counter *c, const struct closing_words *words, struct r
     if (sentence_build(&at, &rng, &text, &found, e) != 0) goto done;
     if (!found && word_build(&at, &text, &found, e) != 0) goto done;
     if (!found && marks_build(&at, &text, &found, e) != 0) goto done;
-    if (found)
-        *out = joined(a, around->open, joined(a, str_copy(a, buf_str(&text)), around->close));
+    if (found) *out = joined(a, frame.open, joined(a, str_copy(a, buf_str(&text)), frame.close));
     result = 0;
 done:
     buf_free(&text);

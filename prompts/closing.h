@@ -12,22 +12,15 @@
 
 struct closing_words; // static
 
-// What stands around the words, as a part of the text: a filler's units may have a form of their
-// own.
-struct closing_frame {
-    struct str open, close;
-};
-
 // By BCP 47 tag; ERR_CONFIG naming the known languages otherwise.
 int closing_find(const char *language, const struct closing_words **out, struct err *e);
 
-// `frame` may be NULL. A text for which lead + text + tail has exactly `tokens` tokens; out->n is 0
-// when there is none. `before` is the text that it follows (or empty): without a lead the join to
-// it has to be clean. The draws come from `rng`, a copy of the repeat's stream, so equal arguments
-// give equal texts.
+// A text for which lead + text + tail has exactly `tokens` tokens, `frame` around its words; out->n
+// is 0 when there is none. `before` is the text that it follows (or empty): without a lead the join
+// to it has to be clean. The draws come from `rng`, a copy of the repeat's stream, so equal
+// arguments give equal texts.
 int closing_build(struct counter *c, const struct closing_words *words, struct rng rng,
                   struct str before, struct str lead, struct str tail, uint32_t tokens,
-                  const struct closing_frame *frame, struct arena *a, struct str *out,
-                  struct err *e);
+                  struct filler_frame frame, struct arena *a, struct str *out, struct err *e);
 
 #endif

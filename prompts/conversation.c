@@ -17,7 +17,7 @@ struct chat_unit {
 struct chat_units {
     struct provider *p;
     struct filler *f;
-    struct arena *arena, *scratch;
+    struct arena *arena;
     struct chat_unit **list;
     size_t count;
     uint64_t tokens;

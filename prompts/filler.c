@@ -65,9 +65,8 @@ struct str filler_tail(const struct filler *f) {
     return f->tail;
 }
 
-void filler_closing_frame(const struct filler *f, struct str *open, struct str *close) {
-    *open = f->closing_open;
-    *close = f->closing_close;
+struct filler_frame filler_closing_frame(const struct filler *f) {
+    return f->closing;
 }
 
 bool filler_language_spaced(const char *language) {

@@ -104,9 +104,12 @@ struct str filler_text(const struct filler *f);
 struct str filler_lead(const struct filler *f);
 struct str filler_tail(const struct filler *f);
 
-// What stands around the words of the closing unit, to have the form of this filler's units; mostly
-// nothing.
-void filler_closing_frame(const struct filler *f, struct str *open, struct str *close);
+// What stands around the words of the closing unit, as a part of its text, to have the form of this
+// filler's units; mostly nothing.
+struct filler_frame {
+    struct str open, close;
+};
+struct filler_frame filler_closing_frame(const struct filler *f);
 
 // Whether the language (BCP 47 tag, "en", "zh-Hans") puts spaces between sentences.
 bool filler_language_spaced(const char *language);

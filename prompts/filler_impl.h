@@ -11,7 +11,7 @@ struct filler {
     struct arena *arena;
     struct rng rng;
     struct str lead, tail;
-    struct str closing_open, closing_close;
+    struct filler_frame closing;
     struct filler_item **units;
     size_t count;
     bool ended;

@@ -16,7 +16,6 @@ struct filler *filler_json_open(struct rng rng, struct arena *a) {
     struct filler *f = filler_create(rng, a, NULL, json_next);
     f->tail = STR("\n");
     // The closing unit is a pair as well, so that the object stays one.
-    f->closing_open = STR("\"note\": \"");
-    f->closing_close = STR("\",");
+    f->closing = (struct filler_frame){STR("\"note\": \""), STR("\",")};
     return f;
 }

@@ -81,7 +81,6 @@ struct filler *filler_mixed_open(struct filler *base, const struct filler_sprink
     struct filler *f = filler_create(base->rng, a, m, mixed_next);
     f->lead = base->lead;
     f->tail = base->tail;
-    f->closing_open = base->closing_open;
-    f->closing_close = base->closing_close;
+    f->closing = base->closing;
     return f;
 }

@@ -192,8 +192,7 @@ static struct provider_message *messages_fill(const struct prompt_request *r, co
 static int fail_template(struct err *e) {
     FAIL(e, ERR_CONFIG,
          "the chat template does not carry a message's text through unchanged, so a constraint "
-         "could "
-         "not be found again; choose another models[].template");
+         "could not be found again; choose another models[].template");
 }
 
 // Ends the part under construction; marks point at where it will stand. A piece that is taken

@@ -184,10 +184,8 @@ static int closing_put(struct slot *l, int64_t tokens, bool *found, struct err *
     struct str lead, tail, before = STR("");
     segment_edges(l, x, &lead, &tail);
     if (x > l->list && x[-1].tail.n == 0) before = x[-1].text;
-    struct closing_frame frame;
-    filler_closing_frame(units_filler(l->r->units), &frame.open, &frame.close);
     TRY(closing_build(l->c, l->r->closing, l->r->closing_rng, before, lead, tail, (uint32_t)tokens,
-                      &frame, l->a, &x->text, e));
+                      filler_closing_frame(units_filler(l->r->units)), l->a, &x->text, e));
     *found = x->text.n > 0;
     x->tokens = (uint32_t)tokens;
     return 0;

@@ -100,8 +100,8 @@ static void frame_add(struct part_list *l, struct str stored, struct prompt_part
 
 // ---- ids ----
 
-int prompt_tokenize(struct provider *p, const struct prompt_part *parts, size_t count,
-                    struct arena *a, struct provider_ids *out, struct err *e) {
+static int parts_tokenize(struct provider *p, const struct prompt_part *parts, size_t count,
+                          struct arena *a, struct provider_ids *out, struct err *e) {
     struct provider_piece *pieces = arena_array(a, count + 1, sizeof *pieces);
     for (size_t i = 0; i < count; i++)
         pieces[i] = (struct provider_piece){.text = parts[i].text, .control = parts[i].control};
@@ -138,12 +138,12 @@ static int surroundings_measure(struct prompt_builder *b, const struct frame *f,
     }
     // Before the slot text goes on: a letter stands for it (see counter_text).
     struct prompt_part letter = {.text = STR("a")};
-    TRY(prompt_tokenize(b->p, &letter, 1, b->scratch, &ids, e));
+    TRY(parts_tokenize(b->p, &letter, 1, b->scratch, &ids, e));
     out->tokens = -(int64_t)ids.count;
     before[n++] = letter;
-    TRY(prompt_tokenize(b->p, before, n, b->scratch, &ids, e));
+    TRY(parts_tokenize(b->p, before, n, b->scratch, &ids, e));
     out->tokens += (int64_t)ids.count;
-    TRY(prompt_tokenize(b->p, behind, f->behind_count, b->scratch, &ids, e));
+    TRY(parts_tokenize(b->p, behind, f->behind_count, b->scratch, &ids, e));
     out->tokens += (int64_t)ids.count;
     return 0;
 }
@@ -194,8 +194,8 @@ static int control_verify(struct prompt_builder *b, struct prompt *x, struct err
         without[count++].control = false;
     }
     struct provider_ids alone, plain;
-    TRY(prompt_tokenize(b->p, with, count, b->scratch, &alone, e));
-    TRY(prompt_tokenize(b->p, without, count, b->scratch, &plain, e));
+    TRY(parts_tokenize(b->p, with, count, b->scratch, &alone, e));
+    TRY(parts_tokenize(b->p, without, count, b->scratch, &plain, e));
     if (plain.count > 0) qsort(plain.ids, plain.count, sizeof plain.ids[0], id_compare);
     struct provider_ids control = {arena_array(b->scratch, alone.count + 1, sizeof(int32_t)), 0};
     for (size_t i = 0; i < alone.count; i++)
@@ -344,9 +344,9 @@ static int template_count(struct prompt_builder *b, struct prompt *x, struct err
 
 // ---- the whole ----
 
-void prompt_join(struct prompt *x, const struct frame *f, const struct layout *l,
-                 struct filler *filler, struct arena *scratch, struct arena *a) {
-    struct part_list parts = {.a = scratch};
+int prompt_join(struct prompt_builder *b, const struct frame *f, const struct layout *l,
+                struct filler *filler, struct prompt *x, struct arena *a, struct err *e) {
+    struct part_list parts = {.a = b->scratch};
     parts.capacity = f->before_count + f->behind_count + 3 * l->count + 1;
     parts.list = arena_array(a, parts.capacity, sizeof *parts.list);
     x->filler_bytes = 0;
@@ -371,6 +371,10 @@ void prompt_join(struct prompt *x, const struct frame *f, const struct layout *l
     }
     x->filler_tokens = l->filler_tokens;
     x->closing = str_copy(a, l->closing);
+    TRY(parts_tokenize(b->p, x->parts, x->part_count, a, &x->ids, e));
+    x->tokens = (uint32_t)x->ids.count;
+    if (!b->p->can.exact_ids) x->ids = (struct provider_ids){0};
+    return 0;
 }
 
 static struct str slot_text(const struct prompt *x, const struct frame *f) {
@@ -391,10 +395,7 @@ static int length_meet(struct prompt_builder *b, const struct prompt_request *r,
     bool exact = b->p->can.exact_ids;
     for (int attempt = 0; attempt < CORRECTIONS_MOST; attempt++) {
         TRY(layout_make(b->counter, &this, &s, want, b->scratch, l, e));
-        prompt_join(x, f, l, units_filler(r->units), b->scratch, a);
-        TRY(prompt_tokenize(b->p, x->parts, x->part_count, a, &x->ids, e));
-        x->tokens = (uint32_t)x->ids.count;
-        if (!exact) x->ids = (struct provider_ids){0};
+        TRY(prompt_join(b, f, l, units_filler(r->units), x, a, e));
         if (r->length < 0) return 0;
         off = (int64_t)r->length - l->shortfall - x->tokens;
         if (off == 0) return 0;

@@ -22,11 +22,7 @@ static int attempt(const struct meeting *m, size_t units, struct str closing, ui
     struct prompt_builder *b = m->b;
     TRY(conversation_make(m->r, units, closing, tokens, b->scratch, m->c, e));
     TRY(frame_make(b->p, &m->c->request, b->scratch, m->f, e));
-    prompt_join(m->x, m->f, m->l, chat_units_filler(m->r->chat), b->scratch, m->a);
-    TRY(prompt_tokenize(b->p, m->x->parts, m->x->part_count, m->a, &m->x->ids, e));
-    m->x->tokens = (uint32_t)m->x->ids.count;
-    if (!b->p->can.exact_ids) m->x->ids = (struct provider_ids){0};
-    return 0;
+    return prompt_join(b, m->f, m->l, chat_units_filler(m->r->chat), m->x, m->a, e);
 }
 
 // ---- what cannot be ----
@@ -82,7 +78,8 @@ static int closing_meet(const struct meeting *m, size_t units, int64_t tokens, i
         struct str closing = STR("");
         if (want > 0)
             TRY(closing_build(m->b->counter, r->closing, rng, STR(""), STR(""), STR(""),
-                              (uint32_t)want, NULL, m->b->scratch, &closing, e));
+                              (uint32_t)want, (struct filler_frame){0}, m->b->scratch, &closing,
+                              e));
         TRY(attempt(m, units, closing, (uint32_t)want, e));
         m->x->filler_tokens = (uint32_t)(tokens + (closing.n > 0 ? want : 0));
         off = (int64_t)r->length - m->x->tokens;

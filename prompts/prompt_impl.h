@@ -13,11 +13,9 @@ struct prompt_builder {
     size_t *ends;          // [ids] of it: the byte behind each token
 };
 
-int prompt_tokenize(struct provider *p, const struct prompt_part *parts, size_t count,
-                    struct arena *a, struct provider_ids *out, struct err *e);
-// Frame and layout as parts and text.
-void prompt_join(struct prompt *x, const struct frame *f, const struct layout *l,
-                 struct filler *filler, struct arena *scratch, struct arena *a);
+// Frame and layout as parts, text and token count, with the ids where they are exact.
+int prompt_join(struct prompt_builder *b, const struct frame *f, const struct layout *l,
+                struct filler *filler, struct prompt *x, struct arena *a, struct err *e);
 // With r->like and no r->chat: its texts in this frame.
 int prompt_like_take(struct prompt_builder *b, const struct prompt_request *r,
                      const struct frame *f, struct layout *l, struct prompt *x, struct arena *a,

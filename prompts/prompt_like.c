@@ -6,11 +6,7 @@ int prompt_like_take(struct prompt_builder *b, const struct prompt_request *r,
                      const struct frame *f, struct layout *l, struct prompt *x, struct arena *a,
                      struct err *e) {
     *l = *r->like;
-    prompt_join(x, f, l, units_filler(r->units), b->scratch, a);
-    TRY(prompt_tokenize(b->p, x->parts, x->part_count, a, &x->ids, e));
-    x->tokens = (uint32_t)x->ids.count;
-    if (!b->p->can.exact_ids) x->ids = (struct provider_ids){0};
-    return 0;
+    return prompt_join(b, f, l, units_filler(r->units), x, a, e);
 }
 
 // The bytes of the text in which the filler stands.

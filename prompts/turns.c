@@ -17,31 +17,6 @@ static struct str text_of(const json_t *s, struct arena *a) {
     return str_copy(a, (struct str){json_string_value(s), json_string_length(s)});
 }
 
-static int key_unknown(const struct place *p, const char *key, const char *const *known,
-                       struct err *e) {
-    size_t n = 0;
-    while (known[n] != NULL) {
-        if (strcmp(known[n], key) == 0) return 0;
-        n++;
-    }
-    const char *near = str_nearest(key, known, n);
-    struct buf list = {0};
-    for (size_t i = 0; i < n; i++) buf_printf(&list, "%s%s", i > 0 ? ", " : "", known[i]);
-    const char *names = str_to_c(p->a, buf_str(&list));
-    buf_free(&list);
-    if (near != NULL)
-        FAIL(e, ERR_CONFIG, "%s: unknown key \"%s\"; did you mean \"%s\"?", p->where, key, near);
-    FAIL(e, ERR_CONFIG, "%s: unknown key \"%s\"; known here: %s", p->where, key, names);
-}
-
-static int keys_check(const struct place *p, const json_t *o, const char *const *known,
-                      struct err *e) {
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)o, key, value) TRY(key_unknown(p, key, known, e));
-    return 0;
-}
-
 static int text_check(const struct place *p, const json_t *s, const char *what, struct err *e) {
     if (!json_is_string(s)) FAIL(e, ERR_CONFIG, "%s: %s is not a text", p->where, what);
     if (memchr(json_string_value(s), '\0', json_string_length(s)) != NULL)
@@ -78,19 +53,19 @@ static int arguments_read(const struct place *p, const json_t *value, struct str
 
 static int call_read(const struct place *p, const json_t *o, struct provider_call *out,
                      struct err *e) {
-    static const char *const keys[] = {"id", "type", "function", "index", NULL};
-    static const char *const function_keys[] = {"name", "arguments", NULL};
+    static const char *const keys[] = {"id", "type", "function", "index"};
+    static const char *const function_keys[] = {"name", "arguments"};
     if (!json_is_object(o)) FAIL(e, ERR_CONFIG, "%s: a tool call is not an object", p->where);
     const json_t *function = json_object_get(o, "function");
     const json_t *type = json_object_get(o, "type");
     if (function == NULL) {
         function = o;
     } else {
-        TRY(keys_check(p, o, keys, e));
+        TRY(JSON_ONLY_KEYS(o, p->where, keys, e));
         if (type != NULL && (!json_is_string(type) || strcmp(json_string_value(type), "function")))
             FAIL(e, ERR_CONFIG, "%s: only tool calls of type \"function\" are known", p->where);
     }
-    TRY(keys_check(p, function, function_keys, e));
+    TRY(JSON_ONLY_KEYS(function, p->where, function_keys, e));
     const json_t *name = json_object_get(function, "name");
     TRY(text_check(p, name, "\"name\" of a tool call", e));
     out->name = text_of(name, p->a);
@@ -129,13 +104,12 @@ static int role_read(const struct place *p, const json_t *value, struct str *out
 
 static int turn_read(const struct place *p, const json_t *o, struct provider_message *out,
                      struct err *e) {
-    static const char *const keys[] = {"role",         "content", "tool_calls",
-                                       "tool_call_id", "name",    NULL};
+    static const char *const keys[] = {"role", "content", "tool_calls", "tool_call_id", "name"};
     *out = (struct provider_message){.text = STR("")};
     if (!json_is_object(o))
         FAIL(e, ERR_CONFIG, "%s: not an object such as {\"role\": \"user\", \"content\": \"...\"}",
              p->where);
-    TRY(keys_check(p, o, keys, e));
+    TRY(JSON_ONLY_KEYS(o, p->where, keys, e));
     TRY(role_read(p, json_object_get(o, "role"), &out->role, e));
     const json_t *calls = json_object_get(o, "tool_calls"),
                  *content = json_object_get(o, "content");
@@ -159,6 +133,7 @@ struct reader {
     struct str text;
     size_t at;
     int line;
+    struct place place; // of that line
 };
 
 static int line_at(struct str text, size_t at) {
@@ -185,15 +160,11 @@ static int reader_next(struct reader *r, json_t **out, struct err *e) {
     struct str line = str_slice(r->text, r->at, end);
     r->at = end < r->text.n ? end + 1 : end;
     r->line++;
-    const char *where = arena_printf(r->a, "%s:%d", r->path, r->line);
-    if (str_trim(line).n == 0) FAIL(e, ERR_CONFIG, "%s: an empty line", where);
-    if (json_parse(line, where, out, e) == 0) return 0;
+    r->place = (struct place){arena_printf(r->a, "%s:%d", r->path, r->line), r->a};
+    if (str_trim(line).n == 0) FAIL(e, ERR_CONFIG, "%s: an empty line", r->place.where);
+    if (json_parse(line, r->place.where, out, e) == 0) return 0;
     if (e != NULL) e->code = ERR_CONFIG;
     return -1;
-}
-
-static struct place place_of(const struct reader *r) {
-    return (struct place){arena_printf(r->a, "%s:%d", r->path, r->line), r->a};
 }
 
 int turns_load(const char *path, struct arena *a, struct turn **out, size_t *count, struct err *e) {
@@ -205,9 +176,8 @@ int turns_load(const char *path, struct arena *a, struct turn **out, size_t *cou
     for (;;) {
         TRY(reader_next(&r, &o, e));
         if (o == NULL) break;
-        const struct place p = place_of(&r);
         struct turn t = {.line = r.line};
-        int result = turn_read(&p, o, &t.m, e);
+        int result = turn_read(&r.place, o, &t.m, e);
         json_decref(o);
         if (result != 0) return -1;
         *out = arena_more(a, *out, *count, sizeof **out);
@@ -264,17 +234,17 @@ static int exchange_add(struct exchange_list *l, struct exchange x, struct arena
 
 static int messages_read(const struct reader *r, const json_t *o, struct exchange_list *l,
                          struct err *e) {
-    static const char *const keys[] = {"messages", NULL};
-    const struct place p = place_of(r);
+    static const char *const keys[] = {"messages"};
+    const struct place *p = &r->place;
     const json_t *list = json_object_get(o, "messages");
     const size_t count = json_array_size(list);
-    TRY(keys_check(&p, o, keys, e));
+    TRY(JSON_ONLY_KEYS(o, p->where, keys, e));
     if (count == 0)
-        FAIL(e, ERR_CONFIG, "%s: \"messages\" are not a list, or an empty one", p.where);
+        FAIL(e, ERR_CONFIG, "%s: \"messages\" are not a list, or an empty one", p->where);
     struct turn *turns = arena_array(r->a, count, sizeof *turns);
     for (size_t i = 0; i < count; i++) {
         turns[i].line = r->line;
-        TRY(turn_read(&p, json_array_get(list, i), &turns[i].m, e));
+        TRY(turn_read(p, json_array_get(list, i), &turns[i].m, e));
     }
     return exchange_add(l, (struct exchange){turns, count, r->path}, r->a, e);
 }
@@ -299,14 +269,14 @@ static int file_read_exchanges(struct reader *r, struct exchange_list *l, struct
         int result;
         if (json_object_get(o, "messages") != NULL) {
             result = count == 0 ? messages_read(r, o, l, e)
-                                : ERR_SET(e, ERR_CONFIG, "%s:%d: \"messages\" after single turns",
-                                          r->path, r->line);
+                                : ERR_SET(e, ERR_CONFIG, "%s: \"messages\" after single turns",
+                                          r->place.where);
         } else {
-            const struct place p = place_of(r);
             struct turn t = {.line = r->line};
             result = l->count == before
-                         ? turn_read(&p, o, &t.m, e)
-                         : ERR_SET(e, ERR_CONFIG, "%s: a single turn after \"messages\"", p.where);
+                         ? turn_read(&r->place, o, &t.m, e)
+                         : ERR_SET(e, ERR_CONFIG, "%s: a single turn after \"messages\"",
+                                   r->place.where);
             turns = arena_more(r->a, turns, count, sizeof *turns);
             turns[count++] = t;
         }

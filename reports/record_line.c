@@ -264,7 +264,10 @@ static int read_salience(const json_t *span, const char *where, struct arena *a,
     if (json_object_get(span, "salience") == NULL) return 0;
     TRY(json_need_object(span, "salience", where, &o, e));
     TRY(json_need_array(o, "question_words", where, &words, e));
-    out->only_digits = json_is_true(json_object_get(o, "only_digits"));
+    const json_t *only = json_object_get(o, "only_digits");
+    if (!json_is_boolean(only))
+        FAIL(e, ERR_INPUT, "%s: \"only_digits\" is neither true nor false", where);
+    out->only_digits = json_is_true(only);
     size_t count = json_array_size(words);
     out->question_words = arena_array(a, count + 1, sizeof *out->question_words);
     out->question_word_count = (int)count;

@@ -82,6 +82,31 @@ int json_need_array(const json_t *o, const char *key, const char *where, json_t 
     return json_need(o, key, where, JSON_ARRAY, "an array", out, e);
 }
 
+static int fail_key(const char *key, const char *where, const char *const *known, size_t count,
+                    struct err *e) {
+    const char *near = str_nearest(key, known, count);
+    if (near != NULL)
+        FAIL(e, ERR_CONFIG, "%s: unknown key \"%s\"; did you mean \"%s\"?", where, key, near);
+    struct buf list = {0};
+    for (size_t i = 0; i < count; i++) buf_printf(&list, "%s%s", i > 0 ? ", " : "", known[i]);
+    ERR_SET(e, ERR_CONFIG, "%s: unknown key \"%s\"; known here: %s", where, key, list.p);
+    buf_free(&list);
+    return -1;
+}
+
+int json_only_keys(const json_t *o, const char *where, const char *const *known, size_t count,
+                   struct err *e) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(o)) FAIL(e, ERR_CONFIG, "%s: not a JSON object", where);
+    json_object_foreach((json_t *)(uintptr_t)o, key, value) {
+        size_t i = 0;
+        while (i < count && strcmp(key, known[i]) != 0) i++;
+        if (i == count) return fail_key(key, where, known, count, e);
+    }
+    return 0;
+}
+
 json_t *json_text(struct str s) {
     json_t *value = json_stringn(s.n == 0 ? "" : s.p, s.n);
     assert(value != NULL); // NULL means text that is not UTF-8, which callers rule out

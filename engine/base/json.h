@@ -32,6 +32,13 @@ int json_need_object(const json_t *o, const char *key, const char *where, json_t
 int json_need_array(const json_t *o, const char *key, const char *where, json_t **out,
                     struct err *e);
 
+// `o` is an object with known keys only; else ERR_CONFIG naming the key and the one that was
+// probably meant, or all known ones.
+int json_only_keys(const json_t *o, const char *where, const char *const *known, size_t count,
+                   struct err *e);
+#define JSON_ONLY_KEYS(o, where, known, e)                                                         \
+    json_only_keys((o), (where), (known), sizeof(known) / sizeof *(known), (e))
+
 // Builders that never return NULL (out of memory aborts). `json_text` needs valid UTF-8.
 json_t *json_text(struct str s);
 json_t *json_text_c(const char *s);                            // NULL gives JSON null

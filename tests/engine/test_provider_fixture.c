@@ -96,6 +96,7 @@ static void test_rules(void **state) {
     struct provider *p = open_ok("{\"lacuna_fixture\": 1, \"in_flight\": 2, \"rules\": ["
                                  "{\"key\": \"@end/\", \"error\": \"down\"},"
                                  "{\"key\": \"@odd/\", \"reply_base64\": \"/wA=\"},"
+                                 "{\"key\": \"@nul/\", \"reply\": \"a\\u0000b\"},"
                                  "{\"key\": \"@stop/\", \"reply\": \"one STOP two\"},"
                                  "{\"prompt\": \"code is\", \"reply\": \"It is {{0}} and {{1}}!\","
                                  " \"copy_after\": [\"code is \", \"nowhere \"]}]}");
@@ -117,9 +118,12 @@ static void test_rules(void **state) {
     assert_true(next(p, a, &c));
     assert_true(c.finish == FINISH_STOP_STRING && str_equal_c(c.text, "one "));
     submit(p, 9, "m/x@odd/", "", 40, true);
-    submit(p, 10, "m/x@start/", "no rule", 40, true);
+    submit(p, 10, "m/x@nul/", "", 40, true);
     assert_true(next(p, a, &c));
     assert_true(c.text.n == 2 && memcmp(c.text.p, "\xff", 2) == 0);
+    assert_true(next(p, a, &c));
+    assert_true(str_equal(c.text, STR("a\0b")));
+    submit(p, 11, "m/x@start/", "no rule", 40, true);
     assert_true(next(p, a, &c));
     assert_true(c.ok && c.text.n == 0 && c.ids.ids != NULL && c.tokens == 0);
     p->ops->close(p);

@@ -28,7 +28,8 @@ static void every_count_is_hit(void **state) {
                 uint32_t count;
                 struct rng r = rng_open(n, "repeat 0", "closing");
                 struct str tail = n % 2 == 0 ? STR("\n\n") : STR("");
-                ASSERT_OK(closing_build(c, words, r, STR(""), lead, tail, n, NULL, a, &text, &e),
+                ASSERT_OK(closing_build(c, words, r, STR(""), lead, tail, n,
+                                        (struct filler_frame){0}, a, &text, &e),
                           e);
                 if (text.n == 0) {
                     // A space, line breaks and a mark need as many tokens as they have bytes.
@@ -58,13 +59,13 @@ static void sentences_are_sentences(void **state) {
     for (uint32_t n = CLOSING_TOKENS_COMFORT; n <= CLOSING_TOKENS_MOST; n++) {
         struct str x, y, z;
         ASSERT_OK(closing_build(c, words, rng_open(7, "repeat 1", "closing"), STR(""), STR(" "),
-                                STR(""), n, NULL, a, &x, &e),
+                                STR(""), n, (struct filler_frame){0}, a, &x, &e),
                   e);
         ASSERT_OK(closing_build(c, words, rng_open(7, "repeat 1", "closing"), STR(""), STR(" "),
-                                STR(""), n, NULL, a, &y, &e),
+                                STR(""), n, (struct filler_frame){0}, a, &y, &e),
                   e);
         ASSERT_OK(closing_build(c, words, rng_open(7, "repeat 2", "closing"), STR(""), STR(" "),
-                                STR(""), n, NULL, a, &z, &e),
+                                STR(""), n, (struct filler_frame){0}, a, &z, &e),
                   e);
         assert_true(str_equal(x, y));
         if (n > 8) assert_false(str_equal(x, z));

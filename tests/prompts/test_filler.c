@@ -294,11 +294,11 @@ static void json_pairs_are_json(void **state) {
     (void)state;
     struct arena *a = arena_create("test");
     struct filler *f = filler_json_open(stream(6, 0), a);
-    struct str open, close;
     for (size_t i = 0; i < 300; i++) unit_at(f, i);
-    filler_closing_frame(f, &open, &close);
-    const char *text = arena_printf(a, "{" STR_FMT STR_FMT "Again." STR_FMT "\"\": \"\"}",
-                                    STR_ARG(filler_text(f)), STR_ARG(open), STR_ARG(close));
+    const struct filler_frame frame = filler_closing_frame(f);
+    const char *text =
+        arena_printf(a, "{" STR_FMT STR_FMT "Again." STR_FMT "\"\": \"\"}", STR_ARG(filler_text(f)),
+                     STR_ARG(frame.open), STR_ARG(frame.close));
     json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(object);
     assert_int_equal(json_object_size(object), 302);
