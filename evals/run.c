@@ -353,8 +353,15 @@ static int check_shard(const struct run *r, const struct record *shard, struct e
     return 0;
 }
 
+static bool same_reply(const struct record_outcome *a, const struct record_outcome *b) {
+    bool ids = a->id_count == b->id_count &&
+               (a->id_count == 0 || memcmp(a->ids, b->ids, a->id_count * sizeof *a->ids) == 0);
+    return a->status == b->status && str_equal(a->reply, b->reply) && ids;
+}
+
 static int take_reply(struct run *r, struct record *const *shards, int64_t trial, struct err *e) {
     const struct record_trial *t = &r->record->trials[trial];
+    const struct record_outcome *taken = NULL;
     for (int i = 0; i < r->options->shard_count; i++) {
         int64_t at = record_find(shards[i], t->key);
         const struct record_outcome *known = at < 0 ? NULL : shards[i]->outcomes[at];
@@ -364,13 +371,19 @@ static int take_reply(struct run *r, struct record *const *shards, int64_t trial
             strcmp(then->ids_sha256, t->ids_sha256) != 0)
             FAIL(e, ERR_CONFIG, "%s: is no shard of this run: its trial %.200s has another prompt",
                  shards[i]->folder, t->key);
-        struct arena *a = arena_create("trial");
-        struct record_outcome o = *known;
-        int result = record_one(r, t, &o, NULL, a, e);
-        arena_destroy(a);
-        return result;
+        if (taken != NULL && !same_reply(taken, known))
+            FAIL(e, ERR_CONFIG,
+                 "%s: its trial %.200s ended otherwise than in the shards before it; what was "
+                 "recorded of one trial must be the same everywhere",
+                 shards[i]->folder, t->key);
+        taken = known;
     }
-    return 0;
+    if (taken == NULL) return 0;
+    struct arena *a = arena_create("trial");
+    struct record_outcome o = *taken;
+    int result = record_one(r, t, &o, NULL, a, e);
+    arena_destroy(a);
+    return result;
 }
 
 // In plan order; what no shard has stays missing, and `run` computes it later.

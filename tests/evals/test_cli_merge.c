@@ -85,6 +85,13 @@ static void foreign_runs_are_refused(void **state) {
     expect(2, "merge one model -o bad3");
     assert_holds(said, "model: is no shard of this run: models differs");
     expect(1, "merge one x.yaml -o bad4");
+    sample_experiment(test_arena, fast_folder(), "odd", 3, "\"in_flight\": 4",
+                      "{\"while_file\": \"odd\", \"reply\": \"No.\"}, " ANSWER);
+    expect(0, "run odd.yaml --only length=192 -o even");
+    test_write(below("odd"), STR(""));
+    expect(0, "run odd.yaml --only repeat=1 -o odd-run");
+    expect(2, "merge even odd-run -o bad5"); // one identity, two replies to one prompt
+    assert_holds(said, "odd-run: its trial m/");
     expect(2, "merge");
 }
 
