@@ -393,13 +393,13 @@ void check_explain(const struct check *c, const struct reply *reply, bool violat
                    struct check_trace *out) {
     const struct check_tree *t = violated ? c->violated_tree : c->tree;
     struct check_outcome o;
-    *out = (struct check_trace){0};
+    *out = (struct check_trace){.begin = reply->answer[0]};
     if (t == NULL) return;
     bool finished = reply_finished(reply->finish);
     struct str answer = str_slice(reply->text, reply->answer[0], reply->answer[1]);
     check_tree_judge(t, answer, finished, false, a, NULL, out, &o);
     if (c->constraint->kind != CONSTRAINT_FORMAT || (!violated && o.truth != CHECK_HOLDS)) return;
     // The rule's own text decides nothing: what is left is what counts.
-    *out = (struct check_trace){0};
+    *out = (struct check_trace){.begin = reply->answer[0]};
     check_tree_judge(t, mask_echoes(c, answer, a), finished, true, a, NULL, out, &o);
 }

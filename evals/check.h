@@ -40,7 +40,7 @@ void check_judge(const struct check *c, const struct reply *reply, struct arena 
                  struct record_verdict *out);
 
 // How its `check` (or `violated_check`) came to its outcome, line by line; none without one.
-// Offsets are bytes of the answer. Of a format that the reply has as it stands, without its echoes.
+// Offsets are bytes of the reply. Of a format that the reply has as it stands, without its echoes.
 void check_explain(const struct check *c, const struct reply *reply, bool violated, struct arena *a,
                    struct check_trace *out);
 

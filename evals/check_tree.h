@@ -55,6 +55,7 @@ struct check_step {
     const char *text; // "words: 61, at most 50"
 };
 struct check_trace {
+    size_t begin; // of the answer, in the reply whose bytes are told
     struct check_step *steps;
     int count;
 };

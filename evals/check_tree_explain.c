@@ -54,7 +54,7 @@ const char *tree_place(struct evaluation *ev, const struct check_outcome *out) {
         return out->truth == CHECK_ERRED ? "could not be decided" : "is not there";
     struct str found = str_slice(ev->answer, out->range[0], out->range[1]);
     return arena_printf(ev->arena, "is %s at bytes %zu to %zu", quoted(ev, found, '"'),
-                        out->range[0], out->range[1]);
+                        ev->trace->begin + out->range[0], ev->trace->begin + out->range[1]);
 }
 
 const char *tree_bounds(struct evaluation *ev, const struct check_bounds *b) {

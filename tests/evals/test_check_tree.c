@@ -448,6 +448,9 @@ static void explanations_name_what_decided(void **state) {
     assert_string_equal(t.steps[2].text, "words: 4, wanted at most 2");
     check_explain(c, &r, true, test_arena, &t);
     assert_int_equal(t.count, 0);
+    r.answer[0] = 2; // bytes are told of the whole reply
+    check_explain(c, &r, false, test_arena, &t);
+    assert_string_equal(t.steps[1].text, "value \"19763\" is \"19763\" at bytes 3 to 8");
     // What looks right and is an echo: the explanation says what is left of it.
     c = load("kind: format\n    check: {words: {at_least: 3}}");
     text = "Give the order number 19763 in your answer.";
