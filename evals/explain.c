@@ -28,6 +28,10 @@ static const char *unscored(const struct record_verdict *v) {
         return "the reply repeats itself to its end without meeting it; it counts as not met";
     if (strcmp(v->reason, "refusal") == 0)
         return "the reply declines to answer; it counts as not met";
+    if (strncmp(v->reason, "check:json_", 11) == 0)
+        return "the JSON in the reply cannot be read (it nests too deep, holds a number that is "
+               "too "
+               "large, or a name with a NUL character), so what it holds is not known";
     return "a pattern could not be decided within its limits; simplify it (possessive quantifiers, "
            "atomic groups)";
 }

@@ -2,6 +2,8 @@
 #include "tests/support/check_yaml.h"
 #include "tests/support/support.h"
 
+#include "evals/explain.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -171,6 +173,20 @@ static void calls_begun_again_and_again_take_no_time(void **state) {
     }
 }
 
+static void what_cannot_be_read_is_explained(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct record_verdict v;
+    const struct check *c =
+        check_from_yaml("    kind: state\n    check: {json: {}}", test_arena, &e);
+    if (c == NULL) fail_msg("%s", e.text);
+    const char *text = "[1e999]";
+    check_verdict(c, text, "stop", test_arena, &v);
+    const struct experiment_constraint x = {.kind = CONSTRAINT_STATE};
+    const struct reply r = {str_from(text), {0, strlen(text)}, "stop"};
+    assert_non_null(strstr(explain_verdict(&x, &v, &r, test_arena), "the JSON in the reply"));
+}
+
 static int close_all(void **state) {
     (void)state;
     check_yaml_close();
@@ -184,6 +200,7 @@ int main(void) {
         TEST(pointers_find_values),
         TEST(calls_are_found_as_models_write_them),
         TEST(calls_begun_again_and_again_take_no_time),
+        TEST(what_cannot_be_read_is_explained),
     };
     return cmocka_run_group_tests(tests, NULL, close_all);
 }
