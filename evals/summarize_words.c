@@ -12,6 +12,13 @@ static const char *rate_words(const struct summary_rate *r, struct arena *a) {
                         100 * r->low, 100 * r->high);
 }
 
+// A reply that was cut or empty shows nothing of what a model understands.
+static const char *unscored_words(const struct summary_rate *r, struct arena *a) {
+    if (r->unscored == 0) return "";
+    return arena_printf(a, " Of these replies %d %s unscored (cut, empty, ...), which may be why.",
+                        r->unscored, r->unscored == 1 ? "is" : "are");
+}
+
 void summarize_remark(struct summary_table *table, struct arena *a, const char *text) {
     table->remarks =
         arena_more(a, (void *)table->remarks, (size_t)table->remark_count, sizeof *table->remarks);
@@ -38,19 +45,22 @@ void summarize_remarks(const struct experiment *x, struct tally *t, int model,
                                       "met in %s. Read the lift, not the rate.",
                                       rate_words(&absent, a)));
     if (table->brief.n > 0 && table->brief.rate < UNDERSTOOD_FROM)
-        summarize_remark(table, a,
-                         arena_printf(a,
-                                      "%s even when short: with %d tokens of filler it is met in "
-                                      "%s. A low rate in long prompts then says little about "
-                                      "length or place.",
-                                      table->brief.high < UNDERSTOOD_FROM
-                                          ? "Not understood"
-                                          : "Perhaps not understood",
-                                      x->short_tokens, rate_words(&table->brief, a)));
+        summarize_remark(
+            table, a,
+            arena_printf(
+                a,
+                "%s even when short: with %d tokens of filler it is met in "
+                "%s. A low rate in long prompts then says little about "
+                "length or place.%s",
+                table->brief.high < UNDERSTOOD_FROM ? "Not understood" : "Perhaps not understood",
+                x->short_tokens, rate_words(&table->brief, a), unscored_words(&table->brief, a)));
     if (table->brief.n == 0)
         summarize_remark(table, a,
-                         "No short arm: nothing shows that the model understands this when the "
-                         "prompt is short.");
+                         arena_printf(a,
+                                      "%s: nothing shows that the model understands this when the "
+                                      "prompt is short.",
+                                      x->arms[ARM_SHORT] ? "No answered trial in the short arm"
+                                                         : "No short arm"));
     const char *out_of_sight = reach_remark(reach, t, model, constraint, a);
     if (out_of_sight != NULL) summarize_remark(table, a, out_of_sight);
 }

@@ -168,6 +168,15 @@ static void lift_depths_and_controls(void **state) {
     simulated_verdict(&s, find(&s, "absent/512", 0), 1)->verdict = VERDICT_VIOLATED;
     take(&s, &out);
     assert_int_equal(table_of(&out, "price")->remark_count, 0);
+    // Replies of the short arm that could not be scored, and such as there are none.
+    assert_null(strstr(table_of(&out, "order")->remarks[1], "unscored"));
+    for (int i = 0; i < 20; i++)
+        simulated_verdict(&s, find(&s, "/short/", i), 0)->verdict = VERDICT_UNSCORED;
+    take(&s, &out);
+    ASSERT_HAS(table_of(&out, "order")->remarks[1], "Of these replies 20 are unscored");
+    for (int i = 0; i < 20; i++) s.r.outcomes[find(&s, "/short/", i)]->status = STATUS_ERROR;
+    take(&s, &out);
+    ASSERT_HAS(table_of(&out, "order")->remarks[1], "No answered trial in the short arm");
     simulated_close(&s);
     simulated_open(&s, always);
     s.x.arms[ARM_SHORT] = s.x.arms[ARM_ABSENT] = false;
