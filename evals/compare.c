@@ -244,7 +244,7 @@ static const char *headline(const struct comparison *c, struct arena *a) {
     if (counts[COMPARE_IMPROVED] > 0)
         return arena_printf(a, "improved (%d of %d comparisons)", counts[COMPARE_IMPROVED],
                             c->row_count);
-    if (c->row_count == 0) return "nothing to compare: no pair has two replies";
+    if (c->row_count == 0) return "nothing to compare: no placed trial has a reply in both";
     return comparison_answer_name(c->rows[0].answer);
 }
 

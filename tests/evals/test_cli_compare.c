@@ -114,6 +114,12 @@ static void a_worse_run(void **state) {
     assert_holds(out, "      now: \"The day is ");
     expect(0, "compare worse good --allow=model");
     assert_holds(out, "improved");
+    sample_experiment(test_arena, fast_folder(), "x", 12, "\"in_flight\": 4",
+                      "{\"reply\": \"No.\"}");
+    expect(0, "run x.yaml -o absent --only arm=absent");
+    sample_experiment(test_arena, fast_folder(), "x", 12, "\"in_flight\": 4", ANSWER);
+    expect(3, "compare worse absent --common --allow model");
+    assert_holds(out, "nothing to compare: no placed trial has a reply in both");
 }
 
 static void another_plan(void **state) {
