@@ -34,7 +34,7 @@ static const char style[] =
     "margin:4px 0;padding:8px 10px;border:1px solid var(--line);border-radius:6px;"
     "background:var(--back);max-height:420px;overflow-y:auto;unicode-bidi:plaintext}"
     "mark{background:var(--mark);color:inherit;border-radius:3px;padding:1px 2px;"
-    "unicode-bidi:isolate}"
+    "unicode-bidi:plaintext}"
     ".template{color:var(--soft);font-style:italic}"
     ".chip{display:inline-block;font-size:12px;border-radius:10px;padding:0 8px;margin-right:6px;"
     "border:1px solid}.met{color:var(--good)}.omitted,.violated,.error,.invalid{color:var(--bad)}"
