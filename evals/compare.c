@@ -143,7 +143,7 @@ static const char *unscored_words(const struct comparison_row *r, struct arena *
 
 static void write_sentence(const struct comparison *c, struct comparison_row *r, struct arena *a) {
     const char *what =
-        strcmp(r->constraint, "all") == 0 ? "all constraints together" : r->constraint;
+        strcmp(r->constraint, "all") == 0 ? "the whole set of constraints" : r->constraint;
     const char *answer = comparison_answer_name(r->answer);
     if (r->identical == r->pairs)
         r->sentence = arena_printf(a, "%s: all %d replies are identical (%d met).", answer,

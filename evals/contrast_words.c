@@ -12,7 +12,7 @@ const char *contrast_scope(const struct tally *t, int first_length, int last_len
 }
 
 const char *contrast_what(const struct summary_contrast *c) {
-    return strcmp(c->constraint, "all") == 0 ? "all constraints together" : c->constraint;
+    return strcmp(c->constraint, "all") == 0 ? "the whole set of constraints" : c->constraint;
 }
 
 void contrast_take_interval(struct summary_contrast *c, struct stats_interval i) {

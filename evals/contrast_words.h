@@ -10,7 +10,8 @@
 // "length 512", or "all lengths".
 const char *contrast_scope(const struct tally *t, int first_length, int last_length,
                            struct arena *a);
-const char *contrast_what(const struct summary_contrast *c); // "order", "all constraints together"
+const char *
+contrast_what(const struct summary_contrast *c); // "order", "the whole set of constraints"
 
 // An underpowered contrast takes none.
 void contrast_take_interval(struct summary_contrast *c, struct stats_interval i);

@@ -123,6 +123,10 @@ int layout_rows(const struct summary *s, const char **rows, int most) {
     return count;
 }
 
+const char *layout_moves(const char *moved) {
+    return strchr(moved, '+') != NULL ? "move together" : "moves";
+}
+
 const char *layout_gate_word(enum summary_gate_result r) {
     return r == GATE_PASSED ? "passed" : r == GATE_FAILED ? "failed" : "cannot decide";
 }

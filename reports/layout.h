@@ -44,6 +44,8 @@ int layout_rows(const struct summary *s, const char **rows, int most);
 
 #define LAYOUT_MOST 256
 
+// "moves", or "move together" of "order+day".
+const char *layout_moves(const char *moved);
 const char *layout_gate_word(enum summary_gate_result r); // "passed", "failed", "cannot decide"
 
 #endif

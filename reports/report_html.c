@@ -180,7 +180,8 @@ static void add_figures(const struct summary *s, struct buf *out) {
             escape_html_c(out, rows[r]);
             buf_add_c(out, ": ");
             escape_html_c(out, s->places[places[0]].moved);
-            buf_add_c(out, " moves)</span></h3>\n<div class=\"figures\">\n");
+            buf_printf(out, " %s)</span></h3>\n<div class=\"figures\">\n",
+                       layout_moves(s->places[places[0]].moved));
             svg_heat_map(s, table, rows[r], out);
             svg_curves(s, table, rows[r], out);
             buf_add_c(out, "</div>\n");

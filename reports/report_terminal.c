@@ -49,8 +49,8 @@ static void add_row_table(const struct summary *s, const struct summary_table *t
                           const char *placement, struct buf *out) {
     int places[LAYOUT_MOST + 1]; // the last: the absent arm
     int count = layout_row_places(s, t, placement, places, LAYOUT_MOST);
-    buf_printf(out, "\n%s · %s · %s (%s moves)\n", t->model, t->constraint, placement,
-               s->places[places[0]].moved);
+    buf_printf(out, "\n%s · %s · %s (%s %s)\n", t->model, t->constraint, placement,
+               s->places[places[0]].moved, layout_moves(s->places[places[0]].moved));
     char real[32];
     size_t width = 8;
     for (int l = 0; l < s->length_count; l++)
