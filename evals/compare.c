@@ -1,6 +1,7 @@
 #include "evals/compare.h"
 
 #include "evals/stats.h"
+#include "reports/layout.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -100,12 +101,15 @@ static enum comparison_answer answer_of(const struct comparison *c,
 static const char *numbers(const struct comparison_row *r, struct arena *a) {
     const char *interval =
         r->has_interval ? arena_printf(a, "95 %% interval of the change %.1f to %.1f points, ",
-                                       100 * r->low, 100 * r->high)
+                                       layout_tenths(r->low), layout_tenths(r->high))
                         : "";
+    char p[16], holm[16];
+    layout_p(r->p, p);
+    layout_p(r->p_holm, holm);
     const char *corrected =
-        r->p_holm != r->p ? arena_printf(a, ", %.4f after Holm's correction", r->p_holm) : "";
-    return arena_printf(a, "%d of %d met before, %d now; %sp = %.4f%s; %d repeat%s", r->met_before,
-                        r->pairs, r->met_now, interval, r->p, corrected, r->repeats,
+        r->p_holm != r->p ? arena_printf(a, ", after Holm's correction %s", holm) : "";
+    return arena_printf(a, "%d of %d met before, %d now; %s%s%s; %d repeat%s", r->met_before,
+                        r->pairs, r->met_now, interval, p, corrected, r->repeats,
                         r->repeats == 1 ? "" : "s");
 }
 

@@ -1,6 +1,8 @@
 // Constraints that contradict each other: does the one that stands first win, or the one behind it?
 #include "evals/summarize_grids.h"
 
+#include "reports/layout.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -90,22 +92,24 @@ static const char *winner(const struct pair *p, const struct repeat_sum *repeats
     double effect = sum / n;
     const char *stream = arena_printf(a, "%s/conflict/%s/%s", x->models[p->model].id,
                                       x->constraints[p->a].id, x->constraints[p->b].id);
-    double test = stats_sign_flip(d, n, x->seed, stream, &nonzero);
+    const double test = stats_sign_flip(d, n, x->seed, stream, &nonzero);
+    char p_words[16];
+    layout_p(test, p_words);
     const char *seen = arena_printf(a, "the later one is met %.1f points %s often",
                                     100 * fabs(effect), effect < 0 ? "less" : "more");
     if (n < STATS_REPEATS_LEAST)
         return arena_printf(a,
                             "Underpowered: %d repeat%s, too few for a conclusion (10 at least). "
-                            "Seen: %s (p = %.4f).",
-                            n, n == 1 ? "" : "s", seen, test);
+                            "Seen: %s (%s).",
+                            n, n == 1 ? "" : "s", seen, p_words);
     struct stats_interval i = stats_paired(d, n);
     bool shown = test <= 0.05 && (i.low > 0 || i.high < 0);
-    return arena_printf(
-        a, "%s: %s (95 %% interval of the difference %.1f to %.1f, p = %.4f, %d repeats).",
-        !shown       ? "No difference shown between early and late"
-        : effect > 0 ? "Late wins"
-                     : "Early wins",
-        seen, 100 * i.low, 100 * i.high, test, n);
+    return arena_printf(a,
+                        "%s: %s (95 %% interval of the difference %.1f to %.1f, %s, %d repeats).",
+                        !shown       ? "No difference shown between early and late"
+                        : effect > 0 ? "Late wins"
+                                     : "Early wins",
+                        seen, layout_tenths(i.low), layout_tenths(i.high), p_words, n);
 }
 
 static void add_grid(const struct pair *p, struct grid_list *l) {
