@@ -32,6 +32,17 @@ static struct str messages_text(const struct experiment *x, const struct repeat_
     return text;
 }
 
+// Found in `a`: of what that takes only the words belong in the plan's arena.
+static int shared_words(struct str text, struct str question, struct arena *plan_arena,
+                        struct arena *a, const char ***words) {
+    const char **found;
+    int count = salience_shared_words(text, question, a, &found);
+    if (count == 0) return 0;
+    *words = arena_array(plan_arena, (size_t)count, sizeof **words);
+    for (int i = 0; i < count; i++) (*words)[i] = arena_strdup(plan_arena, found[i]);
+    return count;
+}
+
 const struct surroundings *surroundings_find(const struct experiment *x,
                                              const struct repeat_draw *d, struct str filler,
                                              struct arena *plan_arena, struct arena *a) {
@@ -48,7 +59,7 @@ const struct surroundings *surroundings_find(const struct experiment *x,
         struct str text = d->texts[i];
         s->digits[i] = salience_first_digit(text) < text.n;
         if (x->constraints[i].in_prompt) continue; // a rule in the messages repeats itself
-        s->word_count[i] = salience_shared_words(text, question, plan_arena, &s->words[i]);
+        s->word_count[i] = shared_words(text, question, plan_arena, a, &s->words[i]);
     }
     return s;
 }
