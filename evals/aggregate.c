@@ -35,9 +35,6 @@ static void take_effective(struct tally *t, struct tally_filter f, int constrain
     out->effective = underpowered ? "underpowered"
                      : count == 0 ? "not run"
                                   : effective_words(t, shown, possible, a);
-    if (underpowered) return;
-    out->effective_shown = shown > 0 ? t->lengths[shown - 1] : 0;
-    out->effective_possible = possible > 0 ? t->lengths[possible - 1] : 0;
 }
 
 // ---- over depth ----

@@ -291,20 +291,12 @@ static void take_cells(struct tally *t, int model, int constraint, struct arena 
     }
 }
 
-static bool moved_somewhere(const struct experiment *x, int constraint) {
-    for (int i = 0; i < x->placement_count; i++)
-        for (int k = 0; k < x->placements[i].move_count; k++)
-            if (x->placements[i].move[k] == constraint || constraint < 0) return true;
-    return false;
-}
-
 static void take_table(struct tally *t, int model, const struct reach *reach, int constraint,
                        struct arena *a, struct summary_table *table) {
     const struct experiment *x = t->x;
-    *table =
-        (struct summary_table){.model = x->models[model].id,
-                               .constraint = constraint < 0 ? "all" : x->constraints[constraint].id,
-                               .moved_somewhere = moved_somewhere(x, constraint)};
+    *table = (struct summary_table){.model = x->models[model].id,
+                                    .constraint =
+                                        constraint < 0 ? "all" : x->constraints[constraint].id};
     table->absent = arena_array(a, (size_t)t->length_count + 1, sizeof *table->absent);
     struct tally_filter f = TALLY_EVERYTHING(ARM_ABSENT);
     f.model = model;

@@ -42,7 +42,6 @@ struct summary_place {
 // One constraint in one model: cells, prior and ceiling, and what they say in words.
 struct summary_table {
     const char *model, *constraint; // constraint "all": every constraint of the trial met
-    bool moved_somewhere;           // it is moved in at least one placement row
     struct summary_cell *cells;
     int cell_count;
     struct summary_rate *absent; // [length_count], n = 0 when the arm is off
@@ -70,7 +69,6 @@ struct summary_aggregate {
     struct summary_rate rate;                   // all placed cells of the row together
     struct summary_rate absent, brief;          // the other arms, n = 0 when off
     double level;                               // of the effective length
-    int effective_shown, effective_possible;    // tokens; 0: not even the shortest length
     const char *effective;                      // the effective length in words
     struct summary_estimate middle_gap;         // mean(start, end) - middle
     struct summary_estimate primacy, recency;   // start - middle, end - middle
