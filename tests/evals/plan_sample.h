@@ -7,6 +7,7 @@
 #include "evals/plan.h"
 #include "evals/summarize.h"
 #include "tests/support/fake_provider.h"
+#include "tests/support/planned.h"
 #include "tests/support/support.h"
 
 #include <string.h>
@@ -74,13 +75,6 @@ static inline struct plan make(const char *placements, const char *only, struct 
     ASSERT_OK(load(placements, only, x, &e), e);
     ASSERT_OK(plan_make(*x, providers, NULL, arena, &p, &e), e);
     return p;
-}
-
-static inline const struct record_trial *find(const struct plan *p, const char *key) {
-    for (int64_t i = 0; i < p->trial_count; i++)
-        if (strcmp(p->trials[i].key, key) == 0) return &p->trials[i];
-    fail_msg("no trial %s", key);
-    return NULL;
 }
 
 // Outcomes of a made-up model: `met` says whether a reply meets a constraint.

@@ -5,6 +5,7 @@
 #include "evals/plan.h"
 #include "evals/tally.h"
 #include "tests/support/fake_provider.h"
+#include "tests/support/planned.h"
 
 #include <string.h>
 
@@ -74,11 +75,7 @@ static struct plan make(const char *measured_by, const char *only, struct experi
 // The trial of another model that is the same otherwise.
 static const struct record_trial *of_model(const struct plan *p, const struct record_trial *t,
                                            const char *model) {
-    const char *key = arena_printf(arena, "%s%s", model, strchr(t->key, '/'));
-    for (int64_t i = 0; i < p->trial_count; i++)
-        if (strcmp(p->trials[i].key, key) == 0) return &p->trials[i];
-    fail_msg("no trial %s", key);
-    return NULL;
+    return planned_find(p, arena_printf(arena, "%s%s", model, strchr(t->key, '/')));
 }
 
 static struct str prompt_text(const struct experiment *x, const struct record_trial *t) {

@@ -91,7 +91,7 @@ static void a_rule_stands_at_both_ends(void **state) {
                          "     others: {day: 25%+75%, contact: middle}}\n",
                          NULL, &x);
     assert_int_equal(p.trial_count, 4 * (4 + 1));
-    const struct record_trial *t = find(&p, "fake/placed/256/row@start+end/2/0");
+    const struct record_trial *t = planned_find(&p, "fake/placed/256/row@start+end/2/0");
     assert_string_equal(t->depth, "start+end");
     assert_int_equal(t->prompt_tokens, 256);
     assert_int_equal(t->span_count, 5);
@@ -104,7 +104,7 @@ static void a_rule_stands_at_both_ends(void **state) {
     assert_string_equal(t->spans[0].depth, "0.000");
     assert_string_equal(t->spans[4].depth, "100.000");
     assert_int_equal(t->spans[0].bytes, t->spans[4].bytes);
-    t = find(&p, "fake/placed/256/row@in_system+end/0/0");
+    t = planned_find(&p, "fake/placed/256/row@in_system+end/0/0");
     assert_string_equal(t->spans[0].place, "in_system");
     assert_string_equal(t->spans[0].depth, "-");
     assert_int_equal(spans_of(t, "order"), 2);
@@ -319,7 +319,7 @@ static void constraints_are_scattered(void **state) {
         char asked[16];
         snprintf(asked, sizeof asked, "order-%d", o);
         const struct record_trial *t =
-            find(&p, arena_printf(arena, "fake/placed/256/row@%s/3/0", asked));
+            planned_find(&p, arena_printf(arena, "fake/placed/256/row@%s/3/0", asked));
         assert_string_equal(t->depth, asked);
         assert_int_equal(t->span_count, 3);
         static const char *const places[] = {"start", "middle", "end"};
@@ -340,7 +340,7 @@ static void constraints_are_scattered(void **state) {
              "arm=placed", &x);
     assert_int_equal(p.trial_count, 4);
     for (int r = 0; r < 4; r++)
-        find(&p, arena_printf(arena, "fake/placed/256/row@order-%d/%d/0", r % 2 + 1, r));
+        planned_find(&p, arena_printf(arena, "fake/placed/256/row@order-%d/%d/0", r % 2 + 1, r));
     experiment_close(x);
 }
 

@@ -5,6 +5,7 @@
 #include "engine/base/file.h"
 #include "evals/plan.h"
 #include "tests/support/fake_provider.h"
+#include "tests/support/planned.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,13 +103,6 @@ static struct plan make(const struct experiment *x) {
     return p;
 }
 
-static const struct record_trial *find(const struct plan *p, const char *key) {
-    for (int64_t i = 0; i < p->trial_count; i++)
-        if (strcmp(p->trials[i].key, key) == 0) return &p->trials[i];
-    fail_msg("no trial %s", key);
-    return NULL;
-}
-
 static void cells_have_their_trials(void **state) {
     (void)state;
     struct experiment *x = load_set(NULL);
@@ -126,18 +120,18 @@ static void cells_have_their_trials(void **state) {
         for (int k = 0; k < t->span_count; k++)
             assert_true(t->spans[k].first_token + t->spans[k].tokens < t->prompt_tokens);
     }
-    const struct record_trial *t = find(&p, "fake/placed/512/order-moves@middle/1/0");
+    const struct record_trial *t = planned_find(&p, "fake/placed/512/order-moves@middle/1/0");
     assert_string_equal(t->depth, "50.000");
     assert_string_equal(t->placement, "order-moves");
     assert_int_equal(t->repeat, 1);
     assert_null(t->case_id);
-    t = find(&p, "fake/absent/256/-/2/0");
+    t = planned_find(&p, "fake/absent/256/-/2/0");
     assert_true(t->placement == NULL && t->depth == NULL);
-    t = find(&p, "fake/short/-/-/0/0");
+    t = planned_find(&p, "fake/short/-/-/0/0");
     assert_int_equal(t->length, -1);
     static const char *const order[] = {"order", "day", "contact"};
     for (int k = 0; k < 3; k++) assert_string_equal(t->spans[k].constraint, order[k]);
-    t = find(&p, "fake/placed/256/order-moves@end/0/0");
+    t = planned_find(&p, "fake/placed/256/order-moves@end/0/0");
     assert_string_equal(t->spans[2].constraint, "order");
     assert_string_equal(t->spans[2].depth, "100.000");
     experiment_close(x);
@@ -200,7 +194,7 @@ static void order_is_by_ids(void **state) {
 // Every trial of the smaller plan is in the greater one, with the same prompt and stream.
 static void assert_contains(const struct plan *great, const struct plan *small) {
     for (int64_t i = 0; i < small->trial_count; i++) {
-        const struct record_trial *t = &small->trials[i], *o = find(great, t->key);
+        const struct record_trial *t = &small->trials[i], *o = planned_find(great, t->key);
         assert_string_equal(t->ids_sha256, o->ids_sha256);
         assert_string_equal(t->prompt_sha256, o->prompt_sha256);
         assert_string_equal(t->seed, o->seed);
@@ -229,7 +223,7 @@ static void what_is_added_changes_nothing_else(void **state) {
     struct experiment *other = load_set("seed=8", NULL);
     struct plan q = make(other);
     for (int64_t i = 0; i < p.trial_count; i++) {
-        const struct record_trial *o = find(&q, p.trials[i].key);
+        const struct record_trial *o = planned_find(&q, p.trials[i].key);
         assert_string_not_equal(o->ids_sha256, p.trials[i].ids_sha256);
         assert_string_not_equal(o->seed, p.trials[i].seed);
     }
@@ -411,7 +405,7 @@ static void selection_cuts_the_plan(void **state) {
     assert_true(q.partial && !p.partial);
     assert_int_equal(q.trial_count, 2);
     assert_contains(&p, &q);
-    find(&q, "fake/placed/256/order-moves@middle/1/0");
+    planned_find(&q, "fake/placed/256/order-moves@middle/1/0");
     experiment_close(x);
     x = load_with(&(struct experiment_overrides){.only = "arm=absent", .limit = 4});
     q = make(x);
@@ -442,7 +436,7 @@ static void cases_take_the_place_of_repeats(void **state) {
     struct experiment *x =
         load_with(&(struct experiment_overrides){.set = set, .set_count = 7, .limit = -1});
     struct plan p = make(x);
-    const struct record_trial *t = find(&p, "fake/placed/256/order-moves@middle/T.2/0");
+    const struct record_trial *t = planned_find(&p, "fake/placed/256/order-moves@middle/T.2/0");
     assert_string_equal(t->case_id, "T.2");
     assert_int_equal(t->repeat, 1);
     assert_int_equal(t->var_count, 3);
@@ -462,7 +456,7 @@ static void cases_take_the_place_of_repeats(void **state) {
         load_with(&(struct experiment_overrides){.set = set, .set_count = 7, .limit = -1});
     struct plan q = make(y);
     const char *key = "fake/placed/256/order-moves@end/T-3/0";
-    assert_string_equal(find(&p, key)->ids_sha256, find(&q, key)->ids_sha256);
+    assert_string_equal(planned_find(&p, key)->ids_sha256, planned_find(&q, key)->ids_sha256);
     experiment_close(x);
     experiment_close(y);
 }
@@ -473,12 +467,12 @@ static void blocks_move_together(void **state) {
                                     "[25%, middle, end], others: {day: 25%}}",
                                     "lengths.tokens=[400]", NULL);
     struct plan p = make(x);
-    const struct record_trial *t = find(&p, "fake/placed/400/block@25%/0/0");
+    const struct record_trial *t = planned_find(&p, "fake/placed/400/block@25%/0/0");
     static const char *const together[] = {"order", "contact", "day"};
     for (int k = 0; k < 3; k++) assert_string_equal(t->spans[k].constraint, together[k]);
     assert_int_equal(t->spans[1].first_byte, t->spans[0].first_byte + t->spans[0].bytes + 1);
     assert_int_equal(t->spans[2].first_byte, t->spans[1].first_byte + t->spans[1].bytes + 1);
-    t = find(&p, "fake/placed/400/block@middle/0/0");
+    t = planned_find(&p, "fake/placed/400/block@middle/0/0");
     assert_string_equal(t->spans[0].constraint, "day");
     assert_int_equal(t->spans[2].first_byte, t->spans[1].first_byte + t->spans[1].bytes + 1);
     experiment_close(x);
@@ -491,7 +485,7 @@ static void anchors_are_places_too(void **state) {
                  "placements[0].anchors=[in_system, before_filler, after_filler]",
                  "lengths.tokens=[256]", "repeats=1", NULL);
     struct plan p = make(x);
-    const struct record_trial *t = find(&p, "fake/placed/256/order-moves@in_system/0/0");
+    const struct record_trial *t = planned_find(&p, "fake/placed/256/order-moves@in_system/0/0");
     assert_string_equal(t->depth, "in_system");
     assert_string_equal(t->spans[0].depth, "-");
     struct str text;

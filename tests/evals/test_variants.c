@@ -35,15 +35,15 @@ static void wordings_are_drawn_in_balance(void **state) {
     assert_int_equal(p.trial_count, 12 * (2 + 1 + 1));
     for (int r = 0; r < 12; r++) {
         const struct record_trial *t =
-            find(&p, arena_printf(arena, "fake/placed/256/row@start/%d/0", r));
+            planned_find(&p, arena_printf(arena, "fake/placed/256/row@start/%d/0", r));
         drawn[r] = variant_of(t, "order");
         assert_in_range(drawn[r], 1, 3);
         assert_int_equal(t->variant_count, 1);
-        t = find(&p, arena_printf(arena, "fake/placed/256/row@end/%d/0", r));
+        t = planned_find(&p, arena_printf(arena, "fake/placed/256/row@end/%d/0", r));
         assert_int_equal(variant_of(t, "order"), drawn[r]);
-        t = find(&p, arena_printf(arena, "fake/short/-/-/%d/0", r));
+        t = planned_find(&p, arena_printf(arena, "fake/short/-/-/%d/0", r));
         assert_int_equal(variant_of(t, "order"), drawn[r]);
-        t = find(&p, arena_printf(arena, "fake/absent/256/-/%d/0", r));
+        t = planned_find(&p, arena_printf(arena, "fake/absent/256/-/%d/0", r));
         assert_int_equal(t->variant_count, 0);
         if (r % 3 != 2) continue;
         assert_int_equal((1 << drawn[r]) | (1 << drawn[r - 1]) | (1 << drawn[r - 2]), 0xE);
@@ -55,7 +55,8 @@ static void wordings_are_drawn_in_balance(void **state) {
     p = make(row, NULL, &x);
     for (int r = 0; r < 4; r++)
         assert_int_equal(
-            variant_of(find(&p, arena_printf(arena, "fake/placed/256/row@end/%d/0", r)), "order"),
+            variant_of(planned_find(&p, arena_printf(arena, "fake/placed/256/row@end/%d/0", r)),
+                       "order"),
             drawn[r]);
     experiment_close(x);
 }
@@ -71,7 +72,7 @@ static void wordings_are_crossed(void **state) {
     struct provider *providers[] = {fake};
     for (int v = 1; v <= 3; v++) {
         const char *key = arena_printf(arena, "fake/placed/256/row@end~%d/2/0", v);
-        const struct record_trial *t = find(&p, key);
+        const struct record_trial *t = planned_find(&p, key);
         assert_int_equal(variant_of(t, "order"), v);
         assert_string_equal(t->depth, "100.000");
         assert_int_equal(t->prompt_tokens, 256);
@@ -97,7 +98,7 @@ static void wordings_are_crossed(void **state) {
              "  - {id: rest, move: [day], depths: [end], others: {order: absent, contact: 75%}}\n",
              "arm=placed", &x);
     assert_int_equal(p.trial_count, 4 * (3 + 1));
-    find(&p, "fake/placed/256/rest@end/0/0");
+    planned_find(&p, "fake/placed/256/rest@end/0/0");
     experiment_close(x);
 }
 

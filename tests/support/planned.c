@@ -21,11 +21,15 @@ void planned_close(struct planned *p) {
     *p = (struct planned){0};
 }
 
-const struct record_trial *planned_trial(const struct planned *p, const char *key) {
-    for (int64_t i = 0; i < p->plan.trial_count; i++)
-        if (strcmp(p->plan.trials[i].key, key) == 0) return &p->plan.trials[i];
+const struct record_trial *planned_find(const struct plan *p, const char *key) {
+    for (int64_t i = 0; i < p->trial_count; i++)
+        if (strcmp(p->trials[i].key, key) == 0) return &p->trials[i];
     fail_msg("no trial %s", key);
     return NULL;
+}
+
+const struct record_trial *planned_trial(const struct planned *p, const char *key) {
+    return planned_find(&p->plan, key);
 }
 
 struct str planned_prompt(const struct planned *p, const char *key) {

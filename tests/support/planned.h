@@ -15,6 +15,7 @@ struct planned {
 int planned_make(const char *yaml, struct planned *out, struct err *e);
 void planned_close(struct planned *p);
 // The trial of that key; fails the test when there is none.
+const struct record_trial *planned_find(const struct plan *p, const char *key);
 const struct record_trial *planned_trial(const struct planned *p, const char *key);
 // The whole prompt of a trial.
 struct str planned_prompt(const struct planned *p, const char *key);
