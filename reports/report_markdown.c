@@ -72,11 +72,13 @@ static const struct summary_cell *cell_or_none(const struct summary_table *t, in
     return c != NULL ? c : &none;
 }
 
-// Beside the rates: lift, the rate over replies that ended by themselves, near misses, unscored.
+// Beside the rates: lift, the rate over replies that ended by themselves, near misses, copied
+// distractors, unscored.
 static void add_beside(const struct summary *s, const struct summary_table *t, const int *places,
                        int count, struct buf *out) {
     buf_add_c(out, "\n| length | place | lift over absent | of finished replies | near misses | "
-                   "unscored | real depth |\n|---:|---|---|---|---|---|---|\n");
+                   "copied distractors | unscored | real depth |\n"
+                   "|---:|---|---|---|---|---|---|---|\n");
     for (int l = 0; l < s->length_count; l++)
         for (int i = 0; i < count; i++) {
             const struct summary_cell *c = cell_or_none(t, l, places[i]);
@@ -87,8 +89,8 @@ static void add_beside(const struct summary *s, const struct summary_table *t, c
                 buf_printf(out, " | %+.0f points", c->lift * 100);
             else
                 buf_add_c(out, " | -");
-            buf_printf(out, " | %d/%d | %d | %d | ", c->rate.finished_met, c->rate.finished_n,
-                       c->rate.near, c->rate.unscored);
+            buf_printf(out, " | %d/%d | %d | %d | %d | ", c->rate.finished_met, c->rate.finished_n,
+                       c->rate.near, c->rate.copied, c->rate.unscored);
             if (c->depth_real_high > 0 || c->depth_mean >= 0)
                 buf_printf(out, "%.1f to %.1f %% |\n", c->depth_real_low / 1000.0,
                            c->depth_real_high / 1000.0);
