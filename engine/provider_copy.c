@@ -73,7 +73,5 @@ struct str copy_text(struct str text, const struct copy_markers *m, struct str p
             buf_add_char(&out, text.p[at++]);
         }
     }
-    struct str copied = str_copy(a, buf_str(&out));
-    buf_free(&out);
-    return copied;
+    return buf_take(&out, a);
 }

@@ -104,8 +104,7 @@ static int speak(const struct subject *s, const char *key, struct str prompt, st
     for (int i = 0; result == 0 && i < s->constraint_count; i++)
         result = speak_of(s, &s->constraints[i], &t, prompt, a, &text, e);
     say(&text, str_from(s->end));
-    out->reply = str_copy(a, buf_str(&text));
-    buf_free(&text);
+    out->reply = buf_take(&text, a);
     return result;
 }
 

@@ -89,8 +89,7 @@ static int read_field(struct reader *r, struct str *out, bool *last, struct err 
             buf_add_char(&value, p[r->at++]);
         }
     }
-    *out = str_copy(r->arena, buf_str(&value));
-    buf_free(&value);
+    *out = buf_take(&value, r->arena);
     if (result != 0) return result;
     *last = r->at >= n || p[r->at] != ',';
     if (!*last) {

@@ -135,9 +135,7 @@ static struct str text_of(const json_t *v, struct arena *a) {
     if (json_is_string(v)) return (struct str){json_string_value(v), json_string_length(v)};
     struct buf b = {0};
     json_compact(v, &b);
-    struct str text = str_copy(a, buf_str(&b));
-    buf_free(&b);
-    return text;
+    return buf_take(&b, a);
 }
 
 // A string by its text; anything else by value, so that 5 is 5.0.

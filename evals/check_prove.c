@@ -65,9 +65,7 @@ static struct str long_text(struct arena *a) {
         for (int k = 0; k < 60; k++) buf_add_char(&b, (char)('a' + i / 50 % 26));
         buf_add_c(&b, "!                                        \n");
     }
-    struct str text = str_copy(a, buf_str(&b));
-    buf_free(&b);
-    return text;
+    return buf_take(&b, a);
 }
 
 // Saying the rule again does not give a reply the rule's shape.

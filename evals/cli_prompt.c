@@ -56,8 +56,7 @@ static int build(const struct experiment *x, struct provider **providers, const 
         buf_add_str(&text, out->parts[i].text);
         pieces[i] = (struct provider_piece){out->parts[i].text, out->parts[i].control};
     }
-    out->text = str_copy(a, buf_str(&text));
-    buf_free(&text);
+    out->text = buf_take(&text, a);
     struct provider *p = provider_of(x, providers, out->trial.model);
     if (!p->can.exact_ids) return 0;
     return p->ops->tokenize(p, pieces, out->part_count, a, &out->ids, e);

@@ -32,8 +32,7 @@ static int read_reply(struct arena *a, struct str *out, struct err *e) {
     bool failed = ferror(stdin) != 0, too_long = b.n > REPLY_BYTES_MOST;
     // echo and editors add a line break that is none of the reply.
     if (b.n > 0 && b.p[b.n - 1] == '\n') b.n--;
-    *out = str_copy(a, buf_str(&b));
-    buf_free(&b);
+    *out = buf_take(&b, a);
     if (failed) FAIL(e, ERR_IO, "stdin: %s", strerror(errno));
     if (too_long) FAIL(e, ERR_INPUT, "stdin: more than %zu bytes", REPLY_BYTES_MOST);
     return 0;

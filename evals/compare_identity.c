@@ -43,9 +43,7 @@ static const char *value_words(const json_t *value, struct arena *a) {
     if (text != NULL) return arena_strdup(a, text);
     struct buf b = {0};
     json_compact(value, &b);
-    const char *words = arena_memdup(a, b.p, b.n);
-    buf_free(&b);
-    return words;
+    return buf_take(&b, a).p;
 }
 
 static void compare_values(struct listing *l, const char *field, const char *where,
@@ -116,9 +114,7 @@ static const char *missing_allowances(const struct comparison *c, struct arena *
             needed |= strcmp(c->fields[k].field, compare_fields[i]) == 0;
         if (needed) buf_printf(&words, "%s%s", words.n > 0 ? "," : "", compare_fields[i]);
     }
-    const char *text = words.n > 0 ? arena_memdup(a, words.p, words.n) : "";
-    buf_free(&words);
-    return text;
+    return buf_take(&words, a).p;
 }
 
 // Greedy replies draw nothing; others follow streams, which the plan has.

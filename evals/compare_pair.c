@@ -102,9 +102,7 @@ static const char *plan_words(const struct comparison *c, struct arena *a) {
                (long long)c->pair_count, (long long)c->only_before, (long long)c->only_now);
     add_missing(c->before, c->now, "baseline", &out);
     add_missing(c->now, c->before, "run", &out);
-    const char *text = arena_memdup(a, out.p, out.n);
-    buf_free(&out);
-    return text;
+    return buf_take(&out, a).p;
 }
 
 static void refuse(struct comparison *c, struct arena *a) {

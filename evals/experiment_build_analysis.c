@@ -48,8 +48,7 @@ static void name_gate(struct load *l, struct experiment_gate *g, const json_t *o
             buf_add_c(&name, json_string_value(value));
         between = ",";
     }
-    g->id = str_to_c(l->arena, buf_str(&name));
-    buf_free(&name);
+    g->id = buf_take(&name, l->arena).p;
 }
 
 static void build_allow(struct load *l, const json_t *list, struct experiment_gate *g) {

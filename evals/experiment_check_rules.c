@@ -27,8 +27,7 @@ static size_t find_all(struct load *l, struct experiment_constraint *c, const ch
         buf_printf(&list, "%s%s", list.n > 0 ? ", " : "", message_name(l, m));
         if (n > 1) buf_printf(&list, " (%zu times)", n);
     }
-    *where = str_to_c(l->arena, buf_str(&list));
-    buf_free(&list);
+    *where = buf_take(&list, l->arena).p;
     return total;
 }
 

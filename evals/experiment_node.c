@@ -47,9 +47,7 @@ static const char *format_text(struct arena *a, const char *format, va_list args
             buf_add(&clean, text + at, length);
         at += length;
     }
-    const char *copy = str_to_c(a, buf_str(&clean));
-    buf_free(&clean);
-    return copy;
+    return buf_take(&clean, a).p;
 }
 
 void diagnose(struct diagnostics *d, struct mark mark, const char *path, const char *format, ...) {
@@ -204,8 +202,7 @@ struct node *node_from_json(const json_t *value, struct arena *a) {
     default: {
         struct buf text = {0};
         json_compact(value, &text);
-        n->text = str_copy(a, buf_str(&text));
-        buf_free(&text);
+        n->text = buf_take(&text, a);
         return n;
     }
     }

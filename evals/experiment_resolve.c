@@ -42,9 +42,7 @@ static const char *join_words(struct resolve *r, const char *const *words) {
     struct buf out = {0};
     for (int i = 0; words[i] != NULL; i++)
         buf_printf(&out, "%s%s", i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ", words[i]);
-    const char *text = str_to_c(r->arena, buf_str(&out));
-    buf_free(&out);
-    return text;
+    return buf_take(&out, r->arena).p;
 }
 
 static size_t count_words(const char *const *words) {

@@ -153,12 +153,6 @@ static void name_flips(const struct comparison *c, const struct compare_selectio
     if (shown > DETAILS_MOST) buf_printf(out, "... and %d more\n", shown - DETAILS_MOST);
 }
 
-static const char *keep(struct buf *b, struct arena *a) {
-    const char *text = b->n > 0 ? arena_memdup(a, b->p, b->n) : "";
-    buf_free(b);
-    return text;
-}
-
 static void judge_regression(struct judging *k, const struct comparison *c,
                              const struct compare_selection *s, const struct judged *j,
                              struct summary_gate *out) {
@@ -174,7 +168,7 @@ static void judge_regression(struct judging *k, const struct comparison *c,
     // 0 minus, so that no change is no "-0.000".
     judge_interval(k, j->gate, "drop", 0 - r.effect, 0 - r.high, 0 - r.low, r.repeats, out);
     name_flips(c, s, &flips);
-    out->detail = keep(&flips, k->arena);
+    out->detail = buf_take(&flips, k->arena).p;
 }
 
 static void judge_changed(struct judging *k, const struct comparison *c,
@@ -192,7 +186,7 @@ static void judge_changed(struct judging *k, const struct comparison *c,
     }
     if (changed > DETAILS_MOST)
         buf_printf(&names, "... and %lld more\n", (long long)changed - DETAILS_MOST);
-    out->detail = keep(&names, k->arena);
+    out->detail = buf_take(&names, k->arena).p;
     out->n = (int)compared;
     out->value = (double)changed;
     out->measured =

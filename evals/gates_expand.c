@@ -57,9 +57,7 @@ static const char *gate_text(const struct experiment *x, const struct experiment
         buf_printf(&b, "%s%s", joint, names[i]);
         joint = " and ";
     }
-    const char *text = arena_memdup(a, b.p, b.n);
-    buf_free(&b);
-    return text;
+    return buf_take(&b, a).p;
 }
 
 // Words for the values that were filled in for open dimensions (`open`) and for all of them

@@ -207,9 +207,7 @@ const char *cell_key(const struct experiment *x, const struct cell *c, const str
     else
         buf_printf(&b, "%d", d->index);
     buf_printf(&b, "/%d", sample);
-    const char *key = str_to_c(a, buf_str(&b));
-    buf_free(&b);
-    return key;
+    return buf_take(&b, a).p;
 }
 
 const char *cell_words(const struct experiment *x, const struct cell *c,
@@ -224,7 +222,5 @@ const char *cell_words(const struct experiment *x, const struct cell *c,
         if (c->variant >= 0) buf_printf(&b, ", wording %d", c->variant + 1);
     }
     buf_printf(&b, ", %s", d->scope);
-    const char *words = str_to_c(a, buf_str(&b));
-    buf_free(&b);
-    return words;
+    return buf_take(&b, a).p;
 }

@@ -68,9 +68,7 @@ static struct str tools_text(const struct experiment *x, struct arena *a) {
         if (i > 0) buf_add_char(&b, '\n');
         buf_add_str(&b, x->tools[i]);
     }
-    struct str s = str_copy(a, buf_str(&b));
-    buf_free(&b);
-    return s;
+    return buf_take(&b, a);
 }
 
 int messages_draw(const struct experiment *x, const struct case_table *cases,

@@ -27,9 +27,7 @@ static struct str messages_text(const struct experiment *x, const struct repeat_
         if (slot < text.n) buf_add_str(&b, str_slice(text, slot + strlen(PROMPT_SLOT), text.n));
         buf_add_char(&b, '\n');
     }
-    struct str text = str_copy(a, buf_str(&b));
-    buf_free(&b);
-    return text;
+    return buf_take(&b, a);
 }
 
 // Found in `a`: of what that takes only the words belong in the plan's arena.

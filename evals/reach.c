@@ -74,9 +74,7 @@ static const char *share_words(const struct share *s, struct arena *a) {
         if (s->at[i] > 0 && s->at[i] < s->trials)
             buf_printf(&b, "%s%d %s", b.n > 0 ? ", " : "", s->at[i], words[i]);
     }
-    const char *text = str_to_c(a, buf_str(&b));
-    buf_free(&b);
-    return text;
+    return buf_take(&b, a).p;
 }
 
 void reach_cells(const struct reach *r, const struct tally *t, int model, int constraint,

@@ -36,9 +36,7 @@ static const char *tensor_types(const json_t *model, struct arena *a) {
     json_t *value;
     json_object_foreach(json_object_get(model, "tensor_types"), key, value)
         buf_printf(&b, "%s%lld %s", b.n > 0 ? ", " : "", (long long)json_integer_value(value), key);
-    const char *text = b.n > 0 ? arena_memdup(a, b.p, b.n) : "";
-    buf_free(&b);
-    return text;
+    return buf_take(&b, a).p;
 }
 
 // Of identity.json; NULL for a model that it does not have.

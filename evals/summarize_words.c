@@ -166,7 +166,5 @@ const char *summarize_limits(const struct tally *t, struct arena *a) {
                "A verdict tells whether the reply honours a constraint by the experiment's checks; "
                "it does not tell why, and %s not stand for other models, tasks or languages.",
                x->model_count == 1 ? "one model does" : "these models do");
-    const char *text = arena_memdup(a, b.p, b.n);
-    buf_free(&b);
-    return text;
+    return buf_take(&b, a).p;
 }

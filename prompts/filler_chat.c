@@ -27,8 +27,7 @@ static int chat_next(struct filler *f, struct filler_item *out, bool *end, struc
             buf_add_str(&text, m->calls[k].arguments);
         }
     }
-    out->text = str_copy(f->arena, buf_str(&text));
-    buf_free(&text);
+    out->text = buf_take(&text, f->arena);
     out->exchange = x;
     return 0;
 }

@@ -200,9 +200,7 @@ static struct str wrap(const struct filler_texts *t, struct str text, size_t num
             buf_add_char(&b, t->wrapper.p[i++]);
         }
     }
-    struct str s = str_copy(t->arena, buf_str(&b));
-    buf_free(&b);
-    return s;
+    return buf_take(&b, t->arena);
 }
 
 static int files_next(struct filler *f, struct filler_item *out, bool *end, struct err *e) {

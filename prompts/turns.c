@@ -41,8 +41,7 @@ static int arguments_read(const struct place *p, const json_t *value, struct str
     if (json_is_object(value)) {
         struct buf text = {0};
         json_python(value, 0, &text);
-        *out = str_copy(p->a, buf_str(&text));
-        buf_free(&text);
+        *out = buf_take(&text, p->a);
     } else {
         result =
             ERR_SET(e, ERR_CONFIG, "%s: \"arguments\" of a tool call are not an object", p->where);

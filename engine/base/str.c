@@ -125,6 +125,12 @@ void buf_free(struct buf *b) {
     *b = (struct buf){0};
 }
 
+struct str buf_take(struct buf *b, struct arena *a) {
+    struct str taken = str_copy(a, buf_str(b));
+    buf_free(b);
+    return taken;
+}
+
 struct str buf_str(const struct buf *b) {
     return (struct str){b->p == NULL ? "" : b->p, b->n};
 }

@@ -48,6 +48,7 @@ void buf_add_char(struct buf *b, char c);
 __attribute__((format(printf, 2, 3))) void buf_printf(struct buf *b, const char *format, ...);
 void buf_clear(struct buf *b); // n = 0, memory kept
 void buf_free(struct buf *b);
+struct str buf_take(struct buf *b, struct arena *a); // moves the text, with a NUL, to the arena
 struct str buf_str(const struct buf *b);
 
 // UTF-8 (RFC 3629). `utf8_decode` reads one code point at s[at] and returns its length 1..4; an
