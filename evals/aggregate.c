@@ -132,8 +132,7 @@ static void take_one(struct tally *t, int model, int row, int constraint, struct
     f.model = model;
     f.placement = row;
     *out = (struct summary_aggregate){.model = x->models[model].id,
-                                      .constraint =
-                                          constraint < 0 ? "all" : x->constraints[constraint].id,
+                                      .constraint = experiment_constraint_id(x, constraint),
                                       .placement = x->placements[row].id,
                                       .rate = tally_rate(t, &f, constraint),
                                       .level = x->effective_level};

@@ -4,6 +4,7 @@
 #define LACUNA_EVALS_CLI_H
 
 #include "engine/base/err.h"
+#include "engine/base/json.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,6 +71,12 @@ int cli_check_ranges(const struct cli_range *ranges, int count, struct err *e);
 
 // Prints "lacuna: <verb>: text" to stderr and returns the exit code for the error.
 int cli_fail(const char *verb, const struct err *e);
+
+// One line to stdout; the value is released. What cannot be written is found when the program ends.
+void cli_print_json(json_t *value);
+// Results of gates: [{"id","result","measured","why"}].
+struct summary_gate;
+json_t *cli_gates_json(const struct summary_gate *gates, int count);
 
 // Text that may come from outside: control characters, which a terminal would obey, become '?'.
 void cli_print_clean(FILE *out, const char *text);

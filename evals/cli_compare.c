@@ -78,10 +78,6 @@ static void print_text(const struct comparing *c) {
     print_remedy(c);
 }
 
-static json_t *ppm(double share) {
-    return json_integer((json_int_t)(share * 1e6 + (share < 0 ? -0.5 : 0.5)));
-}
-
 static json_t *fields_json(const struct comparison *c) {
     json_t *list = json_array();
     for (int i = 0; i < c->field_count; i++) {
@@ -115,11 +111,11 @@ static json_t *rows_json(const struct comparison *c) {
         json_put(o, "met_now", json_integer(r->met_now));
         json_put(o, "lost", json_integer(r->lost));
         json_put(o, "won", json_integer(r->won));
-        json_put(o, "change_ppm", ppm(r->effect));
-        json_put(o, "low_ppm", r->has_interval ? ppm(r->low) : json_null());
-        json_put(o, "high_ppm", r->has_interval ? ppm(r->high) : json_null());
-        json_put(o, "p_ppm", ppm(r->p));
-        json_put(o, "p_holm_ppm", ppm(r->p_holm));
+        json_put(o, "change_ppm", json_ppm(r->effect));
+        json_put(o, "low_ppm", r->has_interval ? json_ppm(r->low) : json_null());
+        json_put(o, "high_ppm", r->has_interval ? json_ppm(r->high) : json_null());
+        json_put(o, "p_ppm", json_ppm(r->p));
+        json_put(o, "p_holm_ppm", json_ppm(r->p_holm));
         json_put(o, "sentence", json_text_c(r->sentence));
         json_array_append_new(list, o);
     }
@@ -154,21 +150,6 @@ static json_t *flips_json(const struct comparison *c) {
     return list;
 }
 
-static json_t *gates_json(const struct comparison *c) {
-    static const char *const results[] = {"passed", "failed", "undecided"};
-    json_t *list = json_array();
-    for (int i = 0; i < c->gate_count; i++) {
-        const struct summary_gate *g = &c->gates[i];
-        json_t *o = json_object();
-        json_put(o, "id", json_text_c(g->id));
-        json_put(o, "result", json_text_c(results[g->result]));
-        json_put(o, "measured", json_text_c(g->measured));
-        json_put(o, "why", json_text_c(g->why));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
-
 static void print_json(const struct comparison *c) {
     json_t *o = json_object(), *warnings = json_array();
     for (int i = 0; i < c->warning_count; i++)
@@ -187,13 +168,9 @@ static void print_json(const struct comparison *c) {
     json_put(o, "comparisons", rows_json(c));
     json_put(o, "changed", changed_json(c));
     json_put(o, "flips", flips_json(c));
-    json_put(o, "gates", gates_json(c));
+    json_put(o, "gates", cli_gates_json(c->gates, c->gate_count));
     json_put(o, "warnings", warnings);
-    struct buf out = {0};
-    json_compact(o, &out);
-    puts(out.p);
-    buf_free(&out);
-    json_decref(o);
+    cli_print_json(o);
 }
 
 // ---- files ----

@@ -225,14 +225,9 @@ static json_t *groups_json(const struct view *v) {
     return list;
 }
 
-// Shares are parts per million, as everywhere in the program's JSON.
-static json_t *ppm(double share) {
-    return json_integer((json_int_t)(share * 1e6 + (share < 0 ? -0.5 : 0.5)));
-}
-
 // Null: no difference can be found with so few repeats.
 static json_t *difference(double d) {
-    return d > 1 ? json_null() : ppm(d);
+    return d > 1 ? json_null() : json_ppm(d);
 }
 
 static json_t *gates_json(const struct design_outlook *d) {
@@ -244,7 +239,7 @@ static json_t *gates_json(const struct design_outlook *d) {
         json_put(o, "text", json_text_c(g->text));
         json_put(o, "trials", json_integer(g->trials));
         json_put(o, "possible", json_boolean(g->possible));
-        json_put(o, "pass_probability_ppm", ppm(g->pass_probability));
+        json_put(o, "pass_probability_ppm", json_ppm(g->pass_probability));
         json_put(o, "why", json_text_c(g->why));
         json_array_append_new(list, o);
     }

@@ -42,9 +42,8 @@ static int from_run(const char *folder, const char *key, struct arena *a, struct
 
 static struct provider *provider_of(const struct experiment *x, struct provider **providers,
                                     const char *model) {
-    for (int m = 0; m < x->model_count; m++)
-        if (strcmp(x->models[m].id, model) == 0) return providers[m];
-    return NULL;
+    const int m = experiment_model_index(x, model);
+    return m < 0 ? NULL : providers[m];
 }
 
 static int build(const struct experiment *x, struct provider **providers, const char *key,

@@ -21,9 +21,8 @@ static void compare_models(const struct record *r, const struct provider *p, int
 static int compute(const struct experiment *x, const struct record *r, const struct record_trial *t,
                    const struct run_options *options, struct arena *a,
                    struct provider_completion *c, struct err *e) {
-    int model = 0;
-    while (model < x->model_count && strcmp(x->models[model].id, t->model) != 0) model++;
-    if (model == x->model_count)
+    const int model = experiment_model_index(x, t->model);
+    if (model < 0)
         FAIL(e, ERR_RECORD, "%s: the plan names the model %s, the experiment none", r->folder,
              t->model);
     struct provider *p;

@@ -71,10 +71,6 @@ static void print_text(const struct experiment *x, const struct review_rows *row
            written ? "" : " (was there already)");
 }
 
-static json_t *thousandths(double share) {
-    return json_integer((json_int_t)(share * 1000 + 0.5));
-}
-
 static json_t *agreement_json(const char *name, const struct review_agreement *g) {
     json_t *o = json_object(), *table = json_array();
     json_put(o, "constraint", json_text_c(name));
@@ -83,10 +79,10 @@ static json_t *agreement_json(const char *name, const struct review_agreement *g
     json_put(o, "judged", json_integer(g->judged));
     json_put(o, "agreed", json_integer(g->agreed));
     if (g->judged > 0) {
-        json_put(o, "share_permille", thousandths(g->share));
-        json_put(o, "low_permille", thousandths(g->interval.low));
-        json_put(o, "high_permille", thousandths(g->interval.high));
-        json_put(o, "covered_permille", thousandths(g->covered));
+        json_put(o, "share_ppm", json_ppm(g->share));
+        json_put(o, "low_ppm", json_ppm(g->interval.low));
+        json_put(o, "high_ppm", json_ppm(g->interval.high));
+        json_put(o, "covered_ppm", json_ppm(g->covered));
     }
     for (int i = 0; i < REVIEW_CLASSES; i++)
         json_array_append_new(table,
@@ -107,11 +103,7 @@ static void print_json(const struct experiment *x, const struct review_rows *row
         if (g.rows > 0) json_array_append_new(list, agreement_json(x->constraints[i].id, &g));
     }
     json_put(o, "constraints", list);
-    struct buf out = {0};
-    json_compact(o, &out);
-    puts(out.p);
-    buf_free(&out);
-    json_decref(o);
+    cli_print_json(o);
 }
 
 static int import_sample(const struct reviewing *v, const struct record *r,

@@ -51,7 +51,7 @@ static void print_text(const struct scoring *s) {
 
 static void print_json(const struct scoring *s) {
     const struct score_result *r = &s->result;
-    json_t *o = json_object(), *changes = json_array(), *gates = json_array();
+    json_t *o = json_object(), *changes = json_array();
     for (int64_t i = 0; i < r->change_count; i++) {
         json_t *change = json_object();
         json_put(change, "key", json_text_c(r->changes[i].key));
@@ -60,25 +60,13 @@ static void print_json(const struct scoring *s) {
         json_put(change, "now", json_text_c(verdict_name(r->changes[i].now)));
         json_array_append_new(changes, change);
     }
-    static const char *const results[] = {"passed", "failed", "undecided"};
-    for (int i = 0; i < s->summary.gate_count; i++) {
-        json_t *gate = json_object();
-        json_put(gate, "id", json_text_c(s->summary.gates[i].id));
-        json_put(gate, "result", json_text_c(results[s->summary.gates[i].result]));
-        json_put(gate, "why", json_text_c(s->summary.gates[i].why));
-        json_array_append_new(gates, gate);
-    }
     json_put(o, "file", json_text_c(r->path));
     json_put(o, "written", json_boolean(r->written));
     json_put(o, "sha256", json_text_c(r->sha256));
     json_put(o, "scored", json_integer(r->scored));
     json_put(o, "changes", changes);
-    json_put(o, "gates", gates);
-    struct buf out = {0};
-    json_compact(o, &out);
-    puts(out.p);
-    buf_free(&out);
-    json_decref(o);
+    json_put(o, "gates", cli_gates_json(s->summary.gates, s->summary.gate_count));
+    cli_print_json(o);
 }
 
 static int score(struct scoring *s, struct arena *a, struct err *e) {

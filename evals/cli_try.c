@@ -40,16 +40,13 @@ static int read_reply(struct arena *a, struct str *out, struct err *e) {
 
 static int find_constraint(const struct experiment *x, const char *id, int *out, struct err *e) {
     struct buf known = {0};
-    *out = -1;
-    for (int i = 0; i < x->constraint_count; i++) {
-        if (strcmp(x->constraints[i].id, id) == 0) *out = i;
+    *out = experiment_constraint_index(x, id);
+    if (*out >= 0) return 0;
+    for (int i = 0; i < x->constraint_count; i++)
         buf_printf(&known, "%s%s", i > 0 ? ", " : "", x->constraints[i].id);
-    }
-    int result = 0;
-    if (*out < 0)
-        result = ERR_SET(e, ERR_USAGE, "there is no constraint '%s'; there are %s", id, known.p);
+    ERR_SET(e, ERR_USAGE, "there is no constraint '%s'; there are %s", id, known.p);
     buf_free(&known);
-    return result;
+    return -1;
 }
 
 // Its own variables and those that all constraints share.
@@ -158,11 +155,7 @@ static void print_json(const struct experiment_constraint *c, const struct repea
     json_put_bytes(o, "why", str_from(why)); // it quotes the reply, which may hold any bytes
     for (int i = 0; i < 2; i++)
         if (traces[i].count > 0) json_put(o, tree_keys[i], trace_json(&traces[i]));
-    struct buf out = {0};
-    json_compact(o, &out);
-    puts(out.p);
-    buf_free(&out);
-    json_decref(o);
+    cli_print_json(o);
 }
 
 static int try_reply(const struct trying *t, const struct experiment *x, struct arena *a,

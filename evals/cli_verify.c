@@ -113,11 +113,7 @@ static void print_json(const struct verification *v) {
     json_put(o, "identity_sha256", json_text_c(v->identity_sha256));
     json_put(o, "ledger_sha256", json_text_c(v->ledger_sha256));
     json_put(o, "sessions", json_incref(v->sessions));
-    struct buf out = {0};
-    json_compact(o, &out);
-    puts(out.p);
-    buf_free(&out);
-    json_decref(o);
+    cli_print_json(o);
 }
 
 int cli_verify(int argc, char **argv) {

@@ -55,14 +55,13 @@ static double unscored_apart(const struct grid *g, const int *columns, int count
 static void identify(const struct grid *g, int placement, const char *name, int first, int last,
                      struct arena *a, struct summary_contrast *out) {
     const struct experiment *x = g->tally->x;
-    *out = (struct summary_contrast){
-        .model = x->models[g->model].id,
-        .constraint = g->constraint < 0 ? "all" : x->constraints[g->constraint].id,
-        .placement = x->placements[placement].id,
-        .name = name,
-        .scope = contrast_scope(g->tally, first, last, a),
-        .p = 1,
-        .p_holm = 1};
+    *out = (struct summary_contrast){.model = x->models[g->model].id,
+                                     .constraint = experiment_constraint_id(x, g->constraint),
+                                     .placement = x->placements[placement].id,
+                                     .name = name,
+                                     .scope = contrast_scope(g->tally, first, last, a),
+                                     .p = 1,
+                                     .p_holm = 1};
 }
 
 struct pending {
@@ -196,12 +195,6 @@ static void family_add(struct family *f, const struct pending *p) {
     f->p[f->count++] = *p;
 }
 
-static bool row_moves(const struct experiment_placement *row, int constraint) {
-    for (int i = 0; i < row->move_count; i++)
-        if (row->move[i] == constraint) return true;
-    return constraint < 0;
-}
-
 // On the first row that moves the constraint over all the places; else on the last row tried, where
 // it says what is missing.
 static void add_primary(struct family *f, struct tally *y, int model) {
@@ -212,7 +205,7 @@ static void add_primary(struct family *f, struct tally *y, int model) {
     grid_fill(&g, y, model, x->primary.of, f->arena);
     struct pending p = {0};
     for (int row = 0; row < x->placement_count && !p.contrast.defined; row++) {
-        if (!row_moves(&x->placements[row], x->primary.of)) continue;
+        if (!placement_moves(&x->placements[row], x->primary.of)) continue;
         compare_places(&g, kind, row, 0, y->length_count, f->arena, &p);
         p.contrast.primary = true;
     }

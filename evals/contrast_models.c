@@ -137,9 +137,7 @@ static void add_one(struct family *f, struct sides *s, int first_length, int las
     const struct experiment *x = t->x;
     struct pending p = {.contrast = {.model = x->models[s->first.model].id,
                                      .other = x->models[s->second.model].id,
-                                     .constraint = s->first.constraint < 0
-                                                       ? "all"
-                                                       : x->constraints[s->first.constraint].id,
+                                     .constraint = experiment_constraint_id(x, s->first.constraint),
                                      .placement = "all rows",
                                      .name = "model_against_model",
                                      .pairing = s->pairing,

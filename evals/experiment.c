@@ -39,6 +39,12 @@ int experiment_crossed(const struct experiment *x, const struct experiment_place
     return most;
 }
 
+bool placement_moves(const struct experiment_placement *row, int constraint) {
+    for (int i = 0; i < row->move_count; i++)
+        if (constraint < 0 || row->move[i] == constraint) return true;
+    return false;
+}
+
 bool placement_leaves_out(const struct experiment_placement *row, int constraint) {
     for (int i = 0; i < row->other_count; i++)
         if (row->others[i].constraint == constraint)
@@ -50,6 +56,19 @@ int experiment_constraint_index(const struct experiment *x, const char *id) {
     for (int i = 0; i < x->constraint_count; i++)
         if (x->constraints[i].id != NULL && strcmp(x->constraints[i].id, id) == 0) return i;
     return -1;
+}
+
+const char *experiment_constraint_id(const struct experiment *x, int constraint) {
+    return constraint < 0 ? "all" : x->constraints[constraint].id;
+}
+
+const struct experiment_variable *experiment_variable_find(const struct experiment_constraint *c,
+                                                           struct str name) {
+    for (int i = 0; i < c->var_count; i++)
+        if (str_equal_c(name, c->vars[i].name)) return &c->vars[i];
+    for (int i = 0; i < c->shared_count; i++)
+        if (str_equal_c(name, c->shared[i].name)) return &c->shared[i];
+    return NULL;
 }
 
 int experiment_model_index(const struct experiment *x, const char *id) {

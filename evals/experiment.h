@@ -193,6 +193,8 @@ struct experiment_placement {
 enum arm { ARM_PLACED, ARM_ABSENT, ARM_SHORT };
 const char *arm_name(enum arm a);
 
+// Does the row move the constraint (-1: any)?
+bool placement_moves(const struct experiment_placement *row, int constraint);
 // Is the constraint left out of the row (`others: {x: absent}`)? It has no verdict there.
 bool placement_leaves_out(const struct experiment_placement *row, int constraint);
 
@@ -204,7 +206,7 @@ int placement_orders(const struct experiment_placement *row); // 0: not scattere
 // The place of constraint move[member] in that order, as an index into `places`.
 int placement_order(const struct experiment_placement *row, int order, int member);
 
-// Where a rate is taken: -1 / NULL / DEPTH_NONE mean "all".
+// Where a rate is taken. Indices and the length are -1 for "all".
 struct experiment_where {
     int model;
     int length_tokens;
@@ -281,7 +283,15 @@ struct experiment {
                       // (experiment_close)
 };
 
-int experiment_placement_index(const struct experiment *x, const char *id); // NULL, unknown: -1
+// -1: there is none; `id` NULL: no placement.
+int experiment_model_index(const struct experiment *x, const char *id);
+int experiment_constraint_index(const struct experiment *x, const char *id);
+int experiment_placement_index(const struct experiment *x, const char *id);
+// Its id, "all" for -1: all constraints of a trial.
+const char *experiment_constraint_id(const struct experiment *x, int constraint);
+// Its own, else the shared one; NULL: neither.
+const struct experiment_variable *experiment_variable_find(const struct experiment_constraint *c,
+                                                           struct str name);
 
 // How many wordings the row's cells run, one after the other (crossed variants); 0: one that is
 // drawn for the repeat.

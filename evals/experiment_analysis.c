@@ -29,12 +29,6 @@ static bool place_keyed(const struct experiment *x, struct place place) {
     return false;
 }
 
-static bool moves(const struct experiment_placement *p, int constraint) {
-    for (int i = 0; i < p->move_count; i++)
-        if (constraint < 0 || p->move[i] == constraint) return true;
-    return false;
-}
-
 static bool moves_over(const struct experiment *x, int placement,
                        const struct contrast_kind *kind) {
     for (int i = 0; i < kind->count; i++)
@@ -50,7 +44,7 @@ static void check_primary(struct load *l) {
     const struct contrast_kind *kind = contrast_find(x->primary.contrast);
     if (kind == NULL) return; // the table of fields has said so
     for (int k = 0; k < x->placement_count; k++)
-        if (moves(&x->placements[k], x->primary.of) && moves_over(x, k, kind) &&
+        if (placement_moves(&x->placements[k], x->primary.of) && moves_over(x, k, kind) &&
             !(x->placements[k].scatter && (x->primary.of < 0 || x->placements[k].one_order)))
             return;
     struct buf depths = {0};

@@ -50,7 +50,4 @@ void experiment_check_tree(struct load *l, const struct check_spec *s, const cha
 int experiment_only(const struct load *l, const char *text, struct str **items, int *count,
                     struct err *e);
 
-int experiment_constraint_index(const struct experiment *x, const char *id); // -1: none
-int experiment_model_index(const struct experiment *x, const char *id);
-
 #endif

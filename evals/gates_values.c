@@ -77,12 +77,11 @@ static int gap_place(const struct tally *t, int column) {
 
 bool gate_has_gap(const struct tally *t, int placement, int constraint) {
     const struct experiment_placement *row = &t->x->placements[placement];
-    bool moved = constraint < 0, seen[GAP_PLACES] = {false};
-    for (int i = 0; i < row->move_count; i++) moved |= row->move[i] == constraint;
+    bool seen[GAP_PLACES] = {false};
     for (int i = 0; i < t->column_count; i++)
         if (t->columns[i].placement == placement && gap_place(t, i) >= 0)
             seen[gap_place(t, i)] = true;
-    return moved && seen[START] && seen[MIDDLE] && seen[END];
+    return placement_moves(row, constraint) && seen[START] && seen[MIDDLE] && seen[END];
 }
 
 // Shares by [model][length][row][repeat][place].

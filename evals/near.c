@@ -29,15 +29,6 @@ static void append_text(struct points *all, int count, struct str text, bool ign
     append_to_all(all, count, t.points, t.count, a);
 }
 
-static const struct experiment_variable *find_variable(const struct experiment_constraint *c,
-                                                       struct str name) {
-    for (int i = 0; i < c->var_count; i++)
-        if (str_equal_c(name, c->vars[i].name)) return &c->vars[i];
-    for (int i = 0; i < c->shared_count; i++)
-        if (str_equal_c(name, c->shared[i].name)) return &c->shared[i];
-    return NULL;
-}
-
 static struct str drawn_value(const struct variable *vars, int count, struct str name) {
     for (int i = 0; i < count; i++)
         if (str_equal_c(name, vars[i].name)) return vars[i].value;
@@ -118,7 +109,7 @@ static int characters(struct str s) {
 }
 
 static bool append_variable(struct expansion *x, struct str name) {
-    const struct experiment_variable *v = find_variable(x->c, name);
+    const struct experiment_variable *v = experiment_variable_find(x->c, name);
     struct str drawn = drawn_value(x->vars, x->var_count, name);
     bool shape = v != NULL;
     if (v != NULL && v->kind == VARIABLE_FILLER) shape = false;

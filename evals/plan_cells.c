@@ -86,8 +86,7 @@ static void insert_add(const struct experiment *x, const struct cell *c,
 }
 
 static bool names_constraint(const struct experiment_placement *p, int constraint) {
-    for (int i = 0; i < p->move_count; i++)
-        if (p->move[i] == constraint) return true;
+    if (placement_moves(p, constraint)) return true;
     for (int i = 0; i < p->other_count; i++)
         if (p->others[i].constraint == constraint) return true;
     return false;

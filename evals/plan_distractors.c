@@ -13,22 +13,6 @@ struct distractor_draw {
     struct arena *a; // the plan's
 };
 
-static const struct experiment_variable *variable_of(const struct experiment *x, int constraint,
-                                                     const char *name) {
-    const struct experiment_constraint *c = &x->constraints[constraint];
-    for (int i = 0; i < c->var_count; i++)
-        if (strcmp(c->vars[i].name, name) == 0) return &c->vars[i];
-    for (int i = 0; i < x->var_count; i++)
-        if (strcmp(x->vars[i].name, name) == 0) return &x->vars[i];
-    return NULL;
-}
-
-static bool is_right(const struct repeat_draw *d, struct str value) {
-    for (int i = 0; i < d->var_count; i++)
-        if (str_equal(d->vars[i].value, value)) return true;
-    return false;
-}
-
 static bool is_drawn(const struct repeat_draw *d, const char *constraint, int var,
                      struct str value) {
     for (int i = 0; i < d->distractor_count; i++)
@@ -41,12 +25,13 @@ static bool is_drawn(const struct repeat_draw *d, const char *constraint, int va
 // Never a value that some variable of the repeat has; one that no distractor before it has, unless
 // there is none.
 static int value_redraw(struct distractor_draw *w, int var, struct str *out, struct err *e) {
-    const char *id = w->x->constraints[w->is->like].id, *name = w->is->vary[var];
-    const struct experiment_variable *v = variable_of(w->x, w->is->like, name);
+    const struct experiment_constraint *c = &w->x->constraints[w->is->like];
+    const char *id = c->id, *name = w->is->vary[var];
+    const struct experiment_variable *v = experiment_variable_find(c, str_from(name));
     struct str other = {0};
     for (int i = 0; i < DRAWS_MOST; i++) {
         *out = value_draw(v, &w->rng, w->a);
-        if (is_right(w->d, *out)) continue;
+        if (value_used(w->d, *out)) continue;
         if (!is_drawn(w->d, id, var, *out)) return 0;
         other = *out;
     }

@@ -67,7 +67,7 @@ struct str value_draw(const struct experiment_variable *v, struct rng *r, struct
     return (struct str){p, (size_t)v->count};
 }
 
-static bool value_used(const struct repeat_draw *d, struct str value) {
+bool value_used(const struct repeat_draw *d, struct str value) {
     for (int i = 0; i < d->var_count; i++)
         if (str_equal(d->vars[i].value, value)) return true;
     return false;

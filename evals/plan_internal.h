@@ -40,6 +40,8 @@ struct rng repeat_stream(const struct experiment *x, const struct repeat_draw *d
 
 // The list that a filler of words is.
 enum filler_words words_of(const struct experiment *x);
+// Has some variable of the repeat this value?
+bool value_used(const struct repeat_draw *d, struct str value);
 // One value of a variable.
 struct str value_draw(const struct experiment_variable *v, struct rng *r, struct arena *a);
 

@@ -280,9 +280,7 @@ static void closing_keep(struct work *w, struct str closing) {
 
 // The model whose tokens a cell's length is in.
 static int measuring_model(const struct experiment *x, int model) {
-    for (int m = 0; x->measured_by != NULL && m < x->model_count; m++)
-        if (strcmp(x->models[m].id, x->measured_by) == 0) return m;
-    return model;
+    return x->measured_by != NULL ? experiment_model_index(x, x->measured_by) : model;
 }
 
 // Where the layout of this cell is kept; all models have the same cells in the same order.

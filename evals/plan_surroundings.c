@@ -1,5 +1,4 @@
 // What stands around the constraints of a prompt, for its line of the plan.
-#include "evals/experiment_internal.h"
 #include "evals/plan_internal.h"
 #include "evals/salience.h"
 

@@ -324,9 +324,8 @@ static int run_pass(struct run *r, bool errors, struct err *e) {
         const char *id = plan[missing[at]].model;
         int64_t end = at;
         while (end < count && strcmp(plan[missing[end]].model, id) == 0) end++;
-        int model = 0;
-        while (model < x->model_count && strcmp(x->models[model].id, id) != 0) model++;
-        if (model == x->model_count)
+        const int model = experiment_model_index(x, id);
+        if (model < 0)
             result = ERR_SET(e, ERR_RECORD, "%s: the plan names the model %s, the experiment none",
                              r->record->folder, id);
         else

@@ -216,12 +216,6 @@ static void count_models(const struct tally *t, struct summary *s) {
 
 // ---- tables ----
 
-static bool row_moves(const struct experiment_placement *row, int constraint) {
-    for (int m = 0; m < row->move_count; m++)
-        if (row->move[m] == constraint) return true;
-    return false;
-}
-
 struct depths {
     int32_t low, high;
     int64_t sum, count;
@@ -240,7 +234,7 @@ static void take_real(const struct tally *t, const struct tally_filter *f, int c
                       struct summary_cell *cell) {
     const struct experiment *x = t->x;
     const struct experiment_placement *row = &x->placements[t->columns[f->column].placement];
-    bool itself = constraint >= 0 && row_moves(row, constraint);
+    bool itself = constraint >= 0 && placement_moves(row, constraint);
     struct depths own = {0}, moved = {0};
     for (int64_t i = 0; i < t->trial_count; i++) {
         if (!tally_selects(t, &t->trials[i], f, constraint)) continue;
@@ -250,12 +244,9 @@ static void take_real(const struct tally *t, const struct tally_filter *f, int c
         if (p->prompt_tokens > cell->tokens_high) cell->tokens_high = p->prompt_tokens;
         for (int k = 0; k < p->span_count; k++) {
             int32_t depth = tally_depth(p->spans[k].depth);
-            int c = 0;
-            while (c < x->constraint_count &&
-                   strcmp(p->spans[k].constraint, x->constraints[c].id) != 0)
-                c++;
-            if (depth == DEPTH_NONE) continue;
-            bool moves = row_moves(row, c);
+            int c = experiment_constraint_index(x, p->spans[k].constraint);
+            if (depth == DEPTH_NONE || c < 0) continue;
+            bool moves = placement_moves(row, c);
             if (constraint < 0 ? moves : c == constraint) add_depth(&own, depth);
             if (itself ? c == constraint : moves) add_depth(&moved, depth);
         }
@@ -293,8 +284,7 @@ static void take_table(struct tally *t, int model, const struct reach *reach, in
                        struct arena *a, struct summary_table *table) {
     const struct experiment *x = t->x;
     *table = (struct summary_table){.model = x->models[model].id,
-                                    .constraint =
-                                        constraint < 0 ? "all" : x->constraints[constraint].id};
+                                    .constraint = experiment_constraint_id(x, constraint)};
     table->absent = arena_array(a, (size_t)t->length_count + 1, sizeof *table->absent);
     struct tally_filter f = TALLY_EVERYTHING(ARM_ABSENT);
     f.model = model;

@@ -103,19 +103,13 @@ static struct groups by_wording(struct tally *t, int model, int constraint, stru
     return (struct groups){t, model, constraint, count, f, NULL};
 }
 
-static bool row_moves(const struct experiment_placement *row, int constraint) {
-    for (int i = 0; i < row->move_count; i++)
-        if (row->move[i] == constraint) return true;
-    return false;
-}
-
 // Columns of the rows that move the constraint.
 static struct groups by_place(struct tally *t, int model, int constraint, struct arena *a) {
     struct tally_filter *f = arena_array(a, (size_t)t->column_count + 1, sizeof *f);
     struct groups g = {t, model, constraint, 0, f, NULL};
     for (int i = 0; i < t->column_count; i++) {
         if (t->columns[i].of != NULL) continue;
-        if (!row_moves(&t->x->placements[t->columns[i].placement], constraint)) continue;
+        if (!placement_moves(&t->x->placements[t->columns[i].placement], constraint)) continue;
         f[g.count] = TALLY_EVERYTHING(ARM_PLACED);
         f[g.count].model = model;
         f[g.count++].column = i;

@@ -110,10 +110,11 @@ static void number_completions(struct tally *t, struct arena *a) {
 static int place_trial(struct tally *t, const struct record_trial *p, struct tally_trial *out,
                        struct err *e) {
     const struct experiment *x = t->x;
-    *out = (struct tally_trial){
-        .planned = p, .model = -1, .length = -1, .column = -1, .repeat = p->repeat};
-    for (int i = 0; i < x->model_count; i++)
-        if (strcmp(x->models[i].id, p->model) == 0) out->model = i;
+    *out = (struct tally_trial){.planned = p,
+                                .model = experiment_model_index(x, p->model),
+                                .length = -1,
+                                .column = -1,
+                                .repeat = p->repeat};
     int arm = 0;
     while (arm < 3 && strcmp(arm_name((enum arm)arm), p->arm) != 0) arm++;
     out->arm = (enum arm)arm;
@@ -215,21 +216,18 @@ enum verdict tally_verdict(const struct tally *t, const struct tally_trial *tria
                                     : VERDICT_MET;
 }
 
-static bool is_near(const struct tally *t, const struct tally_trial *trial, int constraint) {
+// Near misses of what is not met, and values of distractors.
+static void count_values(const struct tally *t, const struct tally_trial *trial, int constraint,
+                         struct summary_rate *r) {
+    bool near = false, copied = false;
     for (int c = 0; c < t->x->constraint_count; c++) {
         const struct record_verdict *v = trial->verdicts[c];
-        bool looked_at = constraint == TALLY_ALL_CONSTRAINTS || constraint == c;
-        if (looked_at && v != NULL && v->verdict != VERDICT_MET && v->near_count > 0) return true;
+        if (v == NULL || (constraint != TALLY_ALL_CONSTRAINTS && constraint != c)) continue;
+        near |= v->verdict != VERDICT_MET && v->near_count > 0;
+        copied |= v->copied_count > 0;
     }
-    return false;
-}
-
-static bool is_copied(const struct tally *t, const struct tally_trial *trial, int constraint) {
-    for (int c = 0; c < t->x->constraint_count; c++)
-        if ((constraint == TALLY_ALL_CONSTRAINTS || constraint == c) &&
-            trial->verdicts[c] != NULL && trial->verdicts[c]->copied_count > 0)
-            return true;
-    return false;
+    r->near += near;
+    r->copied += copied;
 }
 
 static void count_trial(const struct tally *t, const struct tally_trial *trial, int constraint,
@@ -242,8 +240,7 @@ static void count_trial(const struct tally *t, const struct tally_trial *trial, 
     r->omitted += v == VERDICT_OMITTED;
     r->violated += v == VERDICT_VIOLATED;
     r->unscored += v == VERDICT_UNSCORED;
-    r->near += is_near(t, trial, constraint);
-    r->copied += is_copied(t, trial, constraint);
+    count_values(t, trial, constraint, r);
     r->finished_n += finished;
     r->finished_met += finished && met;
     cluster->n++;

@@ -2,14 +2,15 @@
 
 #include <string.h>
 
+static const char *const status_names[] = {"ok", "invalid", "error"};
+static const char *const verdict_names[] = {"met", "omitted", "violated", "unscored"};
+
 const char *record_status_name(enum record_status s) {
-    static const char *const names[] = {"ok", "invalid", "error"};
-    return names[s];
+    return status_names[s];
 }
 
 const char *verdict_name(enum verdict v) {
-    static const char *const names[] = {"met", "omitted", "violated", "unscored"};
-    return names[v];
+    return verdict_names[v];
 }
 
 // ---- required and optional fields --------------------------------------------------------------
@@ -499,10 +500,9 @@ static int read_texts(const json_t *o, const char *key, const char *where, struc
 
 static int read_verdict(const json_t *o, const char *where, struct arena *a, size_t reply_bytes,
                         struct record_verdict *out, struct err *e) {
-    static const char *const names[] = {"met", "omitted", "violated", "unscored"};
     TRY(need_copy(o, "constraint", where, a, &out->constraint, e));
     int verdict = 0;
-    TRY(read_name(o, "verdict", where, names, 4, &verdict, e));
+    TRY(read_name(o, "verdict", where, verdict_names, 4, &verdict, e));
     out->verdict = (enum verdict)verdict;
     TRY(maybe_copy(o, "reason", where, a, &out->reason, e));
     TRY(maybe_copy(o, "by", where, a, &out->by, e));
@@ -528,7 +528,6 @@ static int read_reason(const json_t *o, const char *where, struct arena *a,
 
 int record_outcome_read(const json_t *o, const char *where, struct arena *a,
                         struct record_outcome *out, struct err *e) {
-    static const char *const names[] = {"ok", "invalid", "error"};
     *out = (struct record_outcome){0};
     TRY(record_need_range(o, "trial", where, 0, INT64_MAX, &out->trial, e));
     TRY(need_copy(o, "key", where, a, &out->key, e));
@@ -536,7 +535,7 @@ int record_outcome_read(const json_t *o, const char *where, struct arena *a,
     TRY(record_need_range(o, "attempt", where, 1, INT32_MAX, &attempt, e));
     out->attempt = (int)attempt;
     int status = 0;
-    TRY(read_name(o, "status", where, names, 3, &status, e));
+    TRY(read_name(o, "status", where, status_names, 3, &status, e));
     out->status = (enum record_status)status;
     if (out->status != STATUS_OK) TRY(read_reason(o, where, a, out, e));
     TRY(read_reply(o, where, a, out, e));

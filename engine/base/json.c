@@ -113,6 +113,10 @@ json_t *json_text(struct str s) {
     return value;
 }
 
+json_t *json_ppm(double share) {
+    return json_integer((json_int_t)(share * 1e6 + (share < 0 ? -0.5 : 0.5)));
+}
+
 json_t *json_text_c(const char *s) {
     return s == NULL ? json_null() : json_text(str_from(s));
 }

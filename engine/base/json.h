@@ -41,7 +41,8 @@ int json_only_keys(const json_t *o, const char *where, const char *const *known,
 
 // Builders that never return NULL (out of memory aborts). `json_text` needs valid UTF-8.
 json_t *json_text(struct str s);
-json_t *json_text_c(const char *s);                            // NULL gives JSON null
+json_t *json_text_c(const char *s); // NULL gives JSON null
+json_t *json_ppm(double share);     // parts per million, whole: how the program's JSON gives shares
 void json_put(json_t *object, const char *key, json_t *value); // takes over the reference
 
 // Under `key` when the bytes are valid UTF-8, else base64 under key + "_base64" (RECORD.md).
