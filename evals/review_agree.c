@@ -35,7 +35,7 @@ void review_agree(const struct review_rows *rows, int constraint_count, int cons
                   struct review_agreement *out) {
     *out = (struct review_agreement){0};
     double weighted[REVIEW_CLASSES][REVIEW_CLASSES] = {{0}}, all = 0, covered = 0, squares = 0;
-    double agreed = 0;
+    double agreed = 0, disagreed = 0;
     for (int s = 0; s < constraint_count * REVIEW_CLASSES; s++) {
         if (constraint >= 0 && s / REVIEW_CLASSES != constraint) continue;
         struct weighing w = {0};
@@ -57,6 +57,7 @@ void review_agree(const struct review_rows *rows, int constraint_count, int cons
         covered += rows->population[s];
         squares += weight * weight * w.judged;
         agreed += weight * w.agreed;
+        disagreed += weight * (w.judged - w.agreed);
         out->agreed += w.agreed;
         for (int k = 0; k < REVIEW_CLASSES; k++)
             weighted[s % REVIEW_CLASSES][k] += weight * humans[k];
@@ -64,7 +65,7 @@ void review_agree(const struct review_rows *rows, int constraint_count, int cons
     out->judged = out->rows - out->unsure;
     if (out->judged == 0) return;
     double effective = covered * covered / squares;
-    out->share = agreed / covered;
+    out->share = agreed / (agreed + disagreed); // not above 1, as agreed / covered can be
     out->covered = covered / all;
     out->interval = stats_wilson(out->share * effective, effective);
     add_kappa(weighted, covered, out);

@@ -322,6 +322,24 @@ static void reports_say_who_looked(void **state) {
     ASSERT_HAS(answer, "was changed after it was written");
 }
 
+// 25 / 11 * 11 is above 25 in doubles, and likewise for many sizes.
+static void full_agreement_is_1_whatever_the_weights(void **state) {
+    (void)state;
+    for (int judged = 1; judged <= 60; judged++) {
+        for (int verdicts = judged; verdicts <= 120; verdicts++) {
+            struct review_row list[60] = {0};
+            int population[REVIEW_CLASSES] = {[REVIEW_MET] = verdicts};
+            struct review_rows rows = {list, judged, population, verdicts};
+            struct review_agreement g;
+            for (int i = 0; i < judged; i++) list[i].said = list[i].human = REVIEW_MET;
+            review_agree(&rows, 1, -1, &g);
+            assert_int_equal(g.agreed, judged);
+            assert_true(g.share > 1 - 1e-12 && g.share <= 1);
+            assert_true(g.interval.low < 1 && g.interval.high == 1);
+        }
+    }
+}
+
 int main(void) {
     log_set_level(LOG_QUIET);
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_arena_open, test_arena_close)
@@ -331,6 +349,7 @@ int main(void) {
         TEST(imports_are_strict),
         TEST(agreement_is_weighted_back),
         TEST(the_weighted_share_is_unbiased),
+        TEST(full_agreement_is_1_whatever_the_weights),
         TEST(reports_say_who_looked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
