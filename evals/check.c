@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ECHO_WORDS_LEAST = 3 };
+enum { ECHO_WORDS_LEAST = 3, SET_TRIALS_MOST = 1024 };
 
 struct check_set {
     struct arena *arena;
     struct pattern_set *patterns;
     struct value_rules *rules;
     struct check_tools tools;
+    int trials; // that it was used for
 };
 
 struct check {
@@ -49,6 +50,12 @@ void check_set_close(struct check_set *s) {
     if (s == NULL) return;
     pattern_set_close(s->patterns);
     arena_destroy(s->arena);
+}
+
+void check_set_next(struct check_set **s) {
+    if (++(*s)->trials <= SET_TRIALS_MOST) return;
+    check_set_close(*s);
+    *s = check_set_open();
 }
 
 // ---- preparing ----

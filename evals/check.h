@@ -19,6 +19,9 @@ struct check;
 
 struct check_set *check_set_open(void);
 void check_set_close(struct check_set *s);
+// Once before each trial: after many of them *s is a fresh set and what came from the old one is
+// gone, because values, hence patterns, change from repeat to repeat.
+void check_set_next(struct check_set **s);
 
 const struct value_rules *check_set_rules(const struct check_set *s);
 

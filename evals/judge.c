@@ -144,10 +144,7 @@ int judge_again(const struct record *r, const struct experiment *x, struct buf *
         struct record_verdict *verdicts;
         int count;
         arena_reset(a);
-        if (i % 1024 == 1023) { // values, hence patterns, change from repeat to repeat
-            check_set_close(patterns);
-            patterns = check_set_open();
-        }
+        check_set_next(&patterns);
         result = judge_reply(x, patterns, &r->trials[i], &reply, a, &verdicts, &count, e);
         if (result == 0) compare_verdicts(o, verdicts, count, findings, sound);
     }

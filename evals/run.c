@@ -47,12 +47,8 @@ struct run {
     struct progress progress;
     uint64_t tokens_done;
     int64_t trials_done;
-    int64_t judged;
     char host[256];
 };
-
-// Each repeat has values, hence patterns, of its own; after so many trials they are compiled anew.
-#define PATTERNS_KEPT_TRIALS 1024
 
 // Trials with equal ids and equal sampling stream: computed once, a line for each.
 struct group {
@@ -103,10 +99,7 @@ static int record_one(struct run *r, const struct record_trial *t, struct record
     o->trial = t->trial;
     o->key = t->key;
     if (o->status == STATUS_OK) {
-        if (++r->judged % PATTERNS_KEPT_TRIALS == 0) {
-            check_set_close(r->patterns);
-            r->patterns = check_set_open();
-        }
+        check_set_next(&r->patterns);
         struct reply reply = {o->reply, {o->answer[0], o->answer[1]}, o->finish};
         TRY(judge_reply(r->x, r->patterns, t, &reply, a, &o->verdicts, &o->verdict_count, e));
     }

@@ -142,7 +142,7 @@ static void note_changes(const struct record_outcome *o, const struct record_ver
     }
 }
 
-static int score_all(struct record *r, const struct experiment *x, struct check_set *checks,
+static int score_all(struct record *r, const struct experiment *x, struct check_set **checks,
                      struct arena *a, struct buf *out, struct score_result *result, struct err *e) {
     result->changes = arena_array(a, (size_t)r->trial_count * (size_t)x->constraint_count + 1,
                                   sizeof *result->changes);
@@ -152,7 +152,8 @@ static int score_all(struct record *r, const struct experiment *x, struct check_
         struct reply reply = {o->reply, {o->answer[0], o->answer[1]}, o->finish};
         struct record_verdict *verdicts;
         int count;
-        if (judge_reply(x, checks, &r->trials[i], &reply, a, &verdicts, &count, e) != 0)
+        check_set_next(checks);
+        if (judge_reply(x, *checks, &r->trials[i], &reply, a, &verdicts, &count, e) != 0)
             return err_prefix(e, "trial %s", o->key);
         note_changes(o, verdicts, count, result);
         struct record_outcome *scored = arena_alloc(a, sizeof *scored);
@@ -189,7 +190,7 @@ int score_record(struct record *r, const struct experiment *x, struct arena *a,
     json_decref(first);
     out->path = path_join(a, r->folder, arena_printf(a, "scores-%.12s.jsonl", out->sha256));
     struct check_set *checks = check_set_open();
-    int result = score_all(r, x, checks, a, &text, out, e);
+    int result = score_all(r, x, &checks, a, &text, out, e);
     check_set_close(checks);
     if (result == 0) result = write_scores(out->path, buf_str(&text), a, &out->written, e);
     buf_free(&text);
