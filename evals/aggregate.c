@@ -49,7 +49,7 @@ static struct summary_estimate estimate_of(double value, int repeats, struct sta
                                      .repeats = repeats};
 }
 
-static struct summary_estimate take_contrast(const struct grid *g, int row, const char *name,
+static struct summary_estimate take_contrast(const struct cube *g, int row, const char *name,
                                              double *d) {
     const struct contrast_kind *kind = contrast_find(name);
     int32_t missing;
@@ -59,20 +59,20 @@ static struct summary_estimate take_contrast(const struct grid *g, int row, cons
     return estimate_of(stats_mean(d, n), n, stats_paired_contrast(d, n, contrast_squares(kind)));
 }
 
-static void take_area(const struct grid *g, int row, double *d, struct arena *a,
+static void take_area(const struct cube *g, int row, double *d, struct arena *a,
                       struct summary_aggregate *out) {
     const struct tally *t = g->tally;
     size_t most = (size_t)t->column_count + 1;
     int *columns = arena_array(a, most, sizeof *columns);
     int32_t *depths = arena_array(a, most, sizeof *depths);
     double *weights = arena_array(a, most, sizeof *weights), squares = 0;
-    int count = grid_columns(g, row, true, columns);
+    int count = cube_columns(g, row, true, columns);
     if (count < 2) return;
     for (int i = 0; i < count; i++) depths[i] = t->columns[columns[i]].place.depth;
     stats_area_weights(depths, count, weights);
     for (int i = 0; i < count; i++) squares += weights[i] * weights[i];
-    struct grid_sum s = {columns, weights, count, 0, t->length_count};
-    int n = grid_values(g, &s, d);
+    struct cube_sum s = {columns, weights, count, 0, t->length_count};
+    int n = cube_values(g, &s, d);
     if (n == 0) return;
     double worth = t->length_count * t->samples / squares; // trials that a repeat may be worth
     out->area = estimate_of(stats_mean(d, n), n, stats_shares(d, n, worth));
@@ -83,13 +83,13 @@ static void take_area(const struct grid *g, int row, double *d, struct arena *a,
 // ---- from samples ----
 
 // One repeat's mean over the cells of the row; false where one of them has fewer than k trials.
-static bool sample_values(const struct grid *g, const int *columns, int count, int repeat, int k,
+static bool sample_values(const struct cube *g, const int *columns, int count, int repeat, int k,
                           double *all, double *any) {
     int cells = 0;
     *all = *any = 0;
     for (int length = 0; length < g->tally->length_count; length++)
         for (int i = 0; i < count; i++) {
-            const struct grid_cell *c = grid_at(g, length, columns[i], repeat);
+            const struct cube_cell *c = cube_at(g, length, columns[i], repeat);
             if (c->n < k) return false;
             *all += stats_samples_all(c->met, c->n, k);
             *any += stats_samples_any(c->met, c->n, k);
@@ -101,11 +101,11 @@ static bool sample_values(const struct grid *g, const int *columns, int count, i
     return true;
 }
 
-static void take_samples(const struct grid *g, int row, struct arena *a,
+static void take_samples(const struct cube *g, int row, struct arena *a,
                          struct summary_aggregate *out) {
     const struct tally *t = g->tally;
     int *columns = arena_array(a, (size_t)t->column_count + 1, sizeof *columns);
-    int count = grid_columns(g, row, false, columns);
+    int count = cube_columns(g, row, false, columns);
     double *all = arena_array(a, (size_t)t->repeats + 1, sizeof *all);
     double *any = arena_array(a, (size_t)t->repeats + 1, sizeof *any);
     for (int k = 2; k <= t->samples;
@@ -128,7 +128,7 @@ static void take_one(struct tally *t, int model, int row, int constraint, struct
                      struct summary_aggregate *out) {
     const struct experiment *x = t->x;
     struct tally_filter f = TALLY_EVERYTHING(ARM_PLACED);
-    struct grid g;
+    struct cube g;
     f.model = model;
     f.placement = row;
     *out = (struct summary_aggregate){.model = x->models[model].id,
@@ -142,7 +142,7 @@ static void take_one(struct tally *t, int model, int row, int constraint, struct
     other.arm = ARM_SHORT;
     out->brief = tally_rate(t, &other, constraint);
     take_effective(t, f, constraint, a, out);
-    grid_fill(&g, t, model, constraint, a);
+    cube_fill(&g, t, model, constraint, a);
     double *d = arena_array(a, (size_t)t->repeats + 1, sizeof *d);
     out->middle_gap = take_contrast(&g, row, "middle_against_ends", d);
     out->primacy = take_contrast(&g, row, "start_against_middle", d);

@@ -39,11 +39,11 @@ const struct contrast_kind *contrast_find(const char *name) {
 }
 
 // The largest difference between the columns' shares of unscored trials.
-static double unscored_apart(const struct grid *g, const int *columns, int count, int first,
+static double unscored_apart(const struct cube *g, const int *columns, int count, int first,
                              int last) {
     double least = 1, most = 0;
     for (int k = 0; k < count; k++) {
-        double share = grid_unscored(g, columns[k], first, last);
+        double share = cube_unscored(g, columns[k], first, last);
         least = fmin(least, share);
         most = fmax(most, share);
     }
@@ -52,7 +52,7 @@ static double unscored_apart(const struct grid *g, const int *columns, int count
 
 // ---- one contrast ----
 
-static void identify(const struct grid *g, int placement, const char *name, int first, int last,
+static void identify(const struct cube *g, int placement, const char *name, int first, int last,
                      struct arena *a, struct summary_contrast *out) {
     const struct experiment *x = g->tally->x;
     *out = (struct summary_contrast){.model = x->models[g->model].id,
@@ -73,19 +73,19 @@ struct pending {
 static bool take_columns(const struct tally *t, const struct contrast_kind *kind, int placement,
                          int *columns, int32_t *missing) {
     for (int k = 0; k < kind->count; k++) {
-        columns[k] = grid_column(t, placement, kind->depths[k]);
+        columns[k] = cube_column(t, placement, kind->depths[k]);
         *missing = kind->depths[k];
         if (columns[k] < 0) return false;
     }
     return true;
 }
 
-int contrast_values(const struct grid *g, const struct contrast_kind *kind, int placement,
+int contrast_values(const struct cube *g, const struct contrast_kind *kind, int placement,
                     int first_length, int last_length, double *d, int32_t *missing) {
     int columns[CONTRAST_PLACES_MOST];
     if (!take_columns(g->tally, kind, placement, columns, missing)) return -1;
-    struct grid_sum s = {columns, kind->weights, kind->count, first_length, last_length};
-    return grid_values(g, &s, d);
+    struct cube_sum s = {columns, kind->weights, kind->count, first_length, last_length};
+    return cube_values(g, &s, d);
 }
 
 double contrast_squares(const struct contrast_kind *kind) {
@@ -94,7 +94,7 @@ double contrast_squares(const struct contrast_kind *kind) {
     return squares;
 }
 
-static void compare_places(const struct grid *g, const struct contrast_kind *kind, int placement,
+static void compare_places(const struct cube *g, const struct contrast_kind *kind, int placement,
                            int first, int last, struct arena *a, struct pending *out) {
     const struct tally *t = g->tally;
     struct summary_contrast *c = &out->contrast;
@@ -125,15 +125,15 @@ static void compare_places(const struct grid *g, const struct contrast_kind *kin
 }
 
 // values[repeat][place] of the repeats that have all places; returns how many.
-static int whole_repeats(const struct grid *g, const int *columns, int k, int first, int last,
+static int whole_repeats(const struct cube *g, const int *columns, int k, int first, int last,
                          double *values) {
     int count = 0;
     double one = 1;
     for (int r = 0; r < g->tally->repeats; r++) {
         bool whole = true;
         for (int j = 0; j < k && whole; j++) {
-            const struct grid_sum s = {&columns[j], &one, 1, first, last};
-            whole = grid_value(g, &s, r, &values[count * k + j]);
+            const struct cube_sum s = {&columns[j], &one, 1, first, last};
+            whole = cube_value(g, &s, r, &values[count * k + j]);
         }
         count += whole;
     }
@@ -151,12 +151,12 @@ static int count_unlike(const double *values, int repeats, int k) {
 }
 
 // All places of a row at once: false where it has fewer than three or no repeat is whole.
-static bool compare_row(const struct grid *g, int placement, int first, int last, struct arena *a,
+static bool compare_row(const struct cube *g, int placement, int first, int last, struct arena *a,
                         struct pending *out) {
     const struct tally *t = g->tally;
     struct summary_contrast *c = &out->contrast;
     int *columns = arena_array(a, (size_t)t->column_count + 1, sizeof *columns);
-    int k = grid_columns(g, placement, false, columns);
+    int k = cube_columns(g, placement, false, columns);
     if (k < 3) return false;
     identify(g, placement, "places_alike", first, last, a, c);
     double *values = arena_array(a, (size_t)t->repeats * (size_t)k + 1, sizeof *values);
@@ -201,8 +201,8 @@ static void add_primary(struct family *f, struct tally *y, int model) {
     const struct experiment *x = y->x;
     const struct contrast_kind *kind = contrast_find(x->primary.contrast);
     assert(kind != NULL); // the loader knows the same names
-    struct grid g;
-    grid_fill(&g, y, model, x->primary.of, f->arena);
+    struct cube g;
+    cube_fill(&g, y, model, x->primary.of, f->arena);
     struct pending p = {0};
     for (int row = 0; row < x->placement_count && !p.contrast.defined; row++) {
         if (!placement_moves(&x->placements[row], x->primary.of)) continue;
@@ -222,7 +222,7 @@ static bool is_primary(const struct family *f, const struct summary_contrast *c)
     return false;
 }
 
-static void add_scope(struct family *f, const struct grid *g, int row, int first, int last) {
+static void add_scope(struct family *f, const struct cube *g, int row, int first, int last) {
     for (int k = 0; k < KINDS; k++) {
         if (!kinds[k].exploratory) continue;
         struct pending p = {0};
@@ -234,8 +234,8 @@ static void add_scope(struct family *f, const struct grid *g, int row, int first
 }
 
 static void add_exploratory(struct family *f, struct tally *y, int model, int row, int constraint) {
-    struct grid g;
-    grid_fill(&g, y, model, constraint, f->arena);
+    struct cube g;
+    cube_fill(&g, y, model, constraint, f->arena);
     for (int length = 0; length < y->length_count; length++)
         add_scope(f, &g, row, length, length + 1);
     if (y->length_count > 1) add_scope(f, &g, row, 0, y->length_count);

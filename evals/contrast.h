@@ -13,7 +13,7 @@
 #ifndef LACUNA_EVALS_CONTRAST_H
 #define LACUNA_EVALS_CONTRAST_H
 
-#include "evals/grid.h"
+#include "evals/cube.h"
 
 #define CONTRAST_PLACES_MOST 3
 
@@ -30,7 +30,7 @@ const struct contrast_kind *contrast_find(const char *name); // NULL: there is n
 
 // One number a repeat over lengths [first, last); d has room for all repeats. Returns how many
 // there are, or -1 where the row lacks a place: *missing is its depth.
-int contrast_values(const struct grid *g, const struct contrast_kind *kind, int placement,
+int contrast_values(const struct cube *g, const struct contrast_kind *kind, int placement,
                     int first_length, int last_length, double *d, int32_t *missing);
 // Sum of the squared weights, which the interval of these numbers needs (stats_paired_contrast).
 double contrast_squares(const struct contrast_kind *kind);

@@ -1,7 +1,7 @@
 #include "evals/contrast_models.h"
 
 #include "evals/contrast_words.h"
-#include "evals/grid.h"
+#include "evals/cube.h"
 #include "evals/stats.h"
 
 #include <math.h>
@@ -74,8 +74,8 @@ static enum summary_pairing pairing_of(const struct tally *t, int first, int sec
 // ---- one contrast ----
 
 struct sides {
-    struct grid first, second;
-    struct grid_sum sum; // over the columns that both have
+    struct cube first, second;
+    struct cube_sum sum; // over the columns that both have
     enum summary_pairing pairing;
 };
 
@@ -84,12 +84,12 @@ static void take_sides(const struct tally *t, int first, int second, int constra
     size_t most = (size_t)t->column_count + 1;
     int *columns = arena_array(a, most, sizeof *columns), count = 0;
     double *weights = arena_array(a, most, sizeof *weights);
-    grid_fill(&s->first, t, first, constraint, a);
-    grid_fill(&s->second, t, second, constraint, a);
+    cube_fill(&s->first, t, first, constraint, a);
+    cube_fill(&s->second, t, second, constraint, a);
     for (int c = 0; c < t->column_count; c++)
-        if (grid_has_trials(&s->first, c) && grid_has_trials(&s->second, c)) columns[count++] = c;
+        if (cube_has_trials(&s->first, c) && cube_has_trials(&s->second, c)) columns[count++] = c;
     for (int c = 0; c < count; c++) weights[c] = 1.0 / count;
-    s->sum = (struct grid_sum){columns, weights, count, 0, 0};
+    s->sum = (struct cube_sum){columns, weights, count, 0, 0};
 }
 
 static void test_pairs(const struct sides *s, const char *stream, struct arena *a,
@@ -97,7 +97,7 @@ static void test_pairs(const struct sides *s, const char *stream, struct arena *
     const struct tally *t = s->first.tally;
     double *d = arena_array(a, (size_t)t->repeats + 1, sizeof *d), x, y;
     for (int r = 0; r < t->repeats; r++)
-        if (grid_value(&s->first, &s->sum, r, &x) && grid_value(&s->second, &s->sum, r, &y))
+        if (cube_value(&s->first, &s->sum, r, &x) && cube_value(&s->second, &s->sum, r, &y))
             d[c->repeats++] = x - y;
     c->defined = c->repeats > 0;
     c->underpowered = c->repeats < STATS_REPEATS_LEAST;
@@ -112,7 +112,7 @@ static void test_groups(const struct sides *s, const char *stream, struct arena 
     const struct tally *t = s->first.tally;
     double *x = arena_array(a, (size_t)t->repeats + 1, sizeof *x);
     double *y = arena_array(a, (size_t)t->repeats + 1, sizeof *y);
-    int n = grid_values(&s->first, &s->sum, x), m = grid_values(&s->second, &s->sum, y);
+    int n = cube_values(&s->first, &s->sum, x), m = cube_values(&s->second, &s->sum, y);
     c->repeats = n < m ? n : m;
     c->defined = c->repeats > 0;
     c->underpowered = c->repeats < STATS_REPEATS_LEAST;
@@ -125,10 +125,10 @@ static void test_groups(const struct sides *s, const char *stream, struct arena 
         c, stats_two_difference(p, stats_shares(x, n, most), q, stats_shares(y, m, most)));
 }
 
-static double unscored_share(const struct grid *g, const struct grid_sum *s) {
+static double unscored_share(const struct cube *g, const struct cube_sum *s) {
     double share = 0;
     for (int k = 0; k < s->count; k++)
-        share += grid_unscored(g, s->columns[k], s->first_length, s->last_length) / s->count;
+        share += cube_unscored(g, s->columns[k], s->first_length, s->last_length) / s->count;
     return share;
 }
 

@@ -357,7 +357,7 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     aggregate_all(&t, a, &out->aggregates, &out->aggregate_count);
     contrast_all(&t, a, &out->contrasts, &out->contrast_count);
     contrast_models(&t, a, &out->model_contrasts, &out->model_contrast_count);
-    struct grid_list grids = {.arena = a};
+    struct grids grids = {.arena = a};
     grids_wordings(&t, &grids);
     grids_conflicts(&t, &grids);
     out->grids = grids.p;

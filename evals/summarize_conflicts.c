@@ -63,7 +63,7 @@ static void count(const struct pair *p, struct outcomes *by_order, struct repeat
     }
 }
 
-static void add_outcomes(struct grid_list *l, struct summary_grid *g, const char *order,
+static void add_outcomes(struct grids *l, struct summary_grid *g, const char *order,
                          const struct outcomes *o) {
     const int counts[] = {o->both, o->earlier, o->later, o->neither};
     const char *cells[COLUMNS] = {order, arena_printf(l->arena, "%d", o->n)};
@@ -71,7 +71,7 @@ static void add_outcomes(struct grid_list *l, struct summary_grid *g, const char
         cells[2 + i] =
             o->n == 0 ? "-"
                       : arena_printf(l->arena, "%d (%.0f %%)", counts[i], 100.0 * counts[i] / o->n);
-    grid_row(l, g, cells);
+    grids_row(l, g, cells);
 }
 
 // The datum of a repeat: met(later) - met(earlier), the mean of both orders, so that what one of
@@ -112,7 +112,7 @@ static const char *winner(const struct pair *p, const struct repeat_sum *repeats
                         seen, layout_tenths(i.low), layout_tenths(i.high), p_words, n);
 }
 
-static void add_grid(const struct pair *p, struct grid_list *l) {
+static void add_grid(const struct pair *p, struct grids *l) {
     static const char *const heads[COLUMNS] = {
         "order", "replies", "both met", "only the earlier", "only the later", "neither"};
     const struct experiment *x = p->t->x;
@@ -120,7 +120,7 @@ static void add_grid(const struct pair *p, struct grid_list *l) {
     struct outcomes by_order[ORDERS] = {{0}}, all = {0};
     struct repeat_sum *repeats = arena_array(l->arena, (size_t)p->t->repeats + 1, sizeof *repeats);
     count(p, by_order, repeats);
-    struct summary_grid *g = grid_add(
+    struct summary_grid *g = grids_add(
         l, arena_printf(l->arena, "%s against %s, %s", a, b, x->models[p->model].id),
         "The two contradict each other. Placed trials that hold each of them once, pooled over "
         "lengths and rows; exact sign-flip test on repeats that have both orders, exploratory.",
@@ -132,16 +132,16 @@ static void add_grid(const struct pair *p, struct grid_list *l) {
         add_outcomes(l, g, arena_printf(l->arena, "%s first", i == 0 ? a : b), o);
     }
     add_outcomes(l, g, "both orders", &all);
-    grid_say(l, g, winner(p, repeats, l->arena));
+    grids_say(l, g, winner(p, repeats, l->arena));
     if (all.both > 0)
-        grid_say(
+        grids_say(
             l, g,
             arena_printf(l->arena,
                          "%d of %d replies meet both: the checks let one reply satisfy the two.",
                          all.both, all.n));
 }
 
-void grids_conflicts(struct tally *t, struct grid_list *out) {
+void grids_conflicts(struct tally *t, struct grids *out) {
     const struct experiment *x = t->x;
     for (int model = 0; model < x->model_count; model++)
         for (int a = 0; a < x->constraint_count; a++)

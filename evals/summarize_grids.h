@@ -6,25 +6,25 @@
 #include "evals/tally.h"
 
 // Grids under construction, in one arena.
-struct grid_list {
+struct grids {
     struct summary_grid *p;
     int count;
     struct arena *arena;
 };
-struct summary_grid *grid_add(struct grid_list *l, const char *title, const char *note,
-                              const char *const *heads, int columns);
-void grid_row(struct grid_list *l, struct summary_grid *g, const char *const *cells);
-void grid_say(struct grid_list *l, struct summary_grid *g, const char *sentence);
+struct summary_grid *grids_add(struct grids *l, const char *title, const char *note,
+                               const char *const *heads, int columns);
+void grids_row(struct grids *l, struct summary_grid *g, const char *const *cells);
+void grids_say(struct grids *l, struct summary_grid *g, const char *sentence);
 
 // "12/20" and "41 to 93 %".
-const char *grid_fraction(struct grid_list *l, int met, int n);
-const char *grid_interval(struct grid_list *l, struct stats_interval i);
+const char *grids_fraction(struct grids *l, int met, int n);
+const char *grids_interval(struct grids *l, struct stats_interval i);
 
 // One grid a model and constraint that has several wordings: the rate of each wording beside the
 // rate at each place, pooled over lengths, and the spread of both.
-void grids_wordings(struct tally *t, struct grid_list *out);
+void grids_wordings(struct tally *t, struct grids *out);
 // One grid a model and pair of constraints that contradict each other: which one wins, by which
 // stands first.
-void grids_conflicts(struct tally *t, struct grid_list *out);
+void grids_conflicts(struct tally *t, struct grids *out);
 
 #endif

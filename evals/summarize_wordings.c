@@ -117,16 +117,16 @@ static struct groups by_place(struct tally *t, int model, int constraint, struct
     return g;
 }
 
-static void add_row(struct grid_list *l, struct summary_grid *grid, const char *group,
-                    const char *text, const struct summary_rate *r) {
+static void add_row(struct grids *l, struct summary_grid *grid, const char *group, const char *text,
+                    const struct summary_rate *r) {
     const char *cells[COLUMNS] = {
-        group, text, grid_fraction(l, r->met, r->n),
+        group, text, grids_fraction(l, r->met, r->n),
         r->n == 0 ? "-" : arena_printf(l->arena, "%.0f %%", 100 * r->rate),
-        r->n == 0 ? "-" : grid_interval(l, (struct stats_interval){r->low, r->high})};
-    grid_row(l, grid, cells);
+        r->n == 0 ? "-" : grids_interval(l, (struct stats_interval){r->low, r->high})};
+    grids_row(l, grid, cells);
 }
 
-static void add_grid(struct tally *t, int model, int constraint, struct grid_list *l) {
+static void add_grid(struct tally *t, int model, int constraint, struct grids *l) {
     static const char *const heads[COLUMNS] = {"group", "text or row", "met", "rate",
                                                "95 % interval"};
     const struct experiment *x = t->x;
@@ -135,7 +135,7 @@ static void add_grid(struct tally *t, int model, int constraint, struct grid_lis
     struct groups places = by_place(t, model, constraint, l->arena);
     groups_rate(&wordings, l->arena);
     groups_rate(&places, l->arena);
-    struct summary_grid *grid = grid_add(
+    struct summary_grid *grid = grids_add(
         l, arena_printf(l->arena, "Wordings of %s, %s", c->id, x->models[model].id),
         c->cross_variants
             ? "Each repeat runs every wording. Rates are pooled over lengths; those of wordings "
@@ -155,13 +155,13 @@ static void add_grid(struct tally *t, int model, int constraint, struct grid_lis
     }
     const char *spread = spread_words(&wordings, l->arena);
     if (spread != NULL)
-        grid_say(l, grid, arena_printf(l->arena, "Spread between wordings: %s.", spread));
+        grids_say(l, grid, arena_printf(l->arena, "Spread between wordings: %s.", spread));
     spread = spread_words(&places, l->arena);
     if (spread != NULL)
-        grid_say(l, grid, arena_printf(l->arena, "Spread between places: %s.", spread));
+        grids_say(l, grid, arena_printf(l->arena, "Spread between places: %s.", spread));
 }
 
-void grids_wordings(struct tally *t, struct grid_list *out) {
+void grids_wordings(struct tally *t, struct grids *out) {
     const struct experiment *x = t->x;
     for (int model = 0; model < x->model_count; model++)
         for (int c = 0; c < x->constraint_count; c++)
