@@ -64,11 +64,21 @@ static void identify(const struct cube *g, int placement, const char *name, int 
                                      .p_holm = 1};
 }
 
-struct pending {
-    struct summary_contrast contrast;
-    const char *where;
-    double apart;
-};
+// The effect in words; `where` NULL: of all places of a row.
+static const char *seen_words(const struct tally *t, const struct summary_contrast *c,
+                              const char *where, struct arena *a) {
+    const char *what = contrast_what(c);
+    if (t->x->model_count > 1) what = arena_printf(a, "%s: %s", c->model, what);
+    if (where == NULL)
+        return arena_printf(a, "%s: rates differ by up to %.1f points between the places", what,
+                            100 * c->effect);
+    const char *than = strstr(where, " than ");
+    if (fabs(c->effect) < 0.0005)
+        return arena_printf(a, "%s is met as often %.*s as %s", what, (int)(than - where), where,
+                            than + strlen(" than "));
+    return arena_printf(a, "%s is met %.1f points %s often %s", what, 100 * fabs(c->effect),
+                        c->effect < 0 ? "less" : "more", where);
+}
 
 static bool take_columns(const struct tally *t, const struct contrast_kind *kind, int placement,
                          int *columns, int32_t *missing) {
@@ -95,13 +105,12 @@ double contrast_squares(const struct contrast_kind *kind) {
 }
 
 static void compare_places(const struct cube *g, const struct contrast_kind *kind, int placement,
-                           int first, int last, struct arena *a, struct pending *out) {
+                           int first, int last, struct arena *a, struct contrast_draft *out) {
     const struct tally *t = g->tally;
     struct summary_contrast *c = &out->contrast;
     int columns[CONTRAST_PLACES_MOST];
     int32_t missing;
     identify(g, placement, kind->name, first, last, a, c);
-    out->where = kind->where;
     if (!take_columns(t, kind, placement, columns, &missing)) {
         c->sentence =
             arena_printf(a, "Undefined: %s does not stand at depth %d %%, which %s compares.",
@@ -121,6 +130,7 @@ static void compare_places(const struct cube *g, const struct contrast_kind *kin
         arena_printf(a, "%s/%s/%s/%s/%s", c->model, c->placement, c->constraint, c->name, c->scope);
     c->p = stats_sign_flip(d, c->repeats, t->x->seed, stream, &c->nonzero);
     contrast_take_interval(c, stats_paired_contrast(d, c->repeats, contrast_squares(kind)));
+    out->seen = seen_words(t, c, kind->where, a);
     out->apart = unscored_apart(g, columns, kind->count, first, last);
 }
 
@@ -152,7 +162,7 @@ static int count_unlike(const double *values, int repeats, int k) {
 
 // All places of a row at once: false where it has fewer than three or no repeat is whole.
 static bool compare_row(const struct cube *g, int placement, int first, int last, struct arena *a,
-                        struct pending *out) {
+                        struct contrast_draft *out) {
     const struct tally *t = g->tally;
     struct summary_contrast *c = &out->contrast;
     int *columns = arena_array(a, (size_t)t->column_count + 1, sizeof *columns);
@@ -178,41 +188,31 @@ static bool compare_row(const struct cube *g, int placement, int first, int last
     c->p = stats_places(values, c->repeats, k, t->x->seed, stream);
     c->q = stats_cochran_q(values, c->repeats, k);
     contrast_take_interval(c, stats_places_range(values, c->repeats, k));
+    out->seen = seen_words(t, c, NULL, a);
     out->apart = unscored_apart(g, columns, k, first, last);
     return true;
 }
 
 // ---- the family ----
 
-struct family {
-    struct pending *p;
-    int count;
-    struct arena *arena;
-};
-
-static void family_add(struct family *f, const struct pending *p) {
-    f->p = arena_more(f->arena, f->p, (size_t)f->count, sizeof *f->p);
-    f->p[f->count++] = *p;
-}
-
 // On the first row that moves the constraint over all the places; else on the last row tried, where
 // it says what is missing.
-static void add_primary(struct family *f, struct tally *y, int model) {
+static void add_primary(struct contrast_list *f, struct tally *y, int model) {
     const struct experiment *x = y->x;
     const struct contrast_kind *kind = contrast_find(x->primary.contrast);
     assert(kind != NULL); // the loader knows the same names
     struct cube g;
     cube_fill(&g, y, model, x->primary.of, f->arena);
-    struct pending p = {0};
+    struct contrast_draft p = {0};
     for (int row = 0; row < x->placement_count && !p.contrast.defined; row++) {
         if (!placement_moves(&x->placements[row], x->primary.of)) continue;
         compare_places(&g, kind, row, 0, y->length_count, f->arena, &p);
         p.contrast.primary = true;
     }
-    if (p.contrast.primary) family_add(f, &p);
+    if (p.contrast.primary) contrast_add(f, &p);
 }
 
-static bool is_primary(const struct family *f, const struct summary_contrast *c) {
+static bool is_primary(const struct contrast_list *f, const struct summary_contrast *c) {
     for (int i = 0; i < f->count; i++) {
         const struct summary_contrast *p = &f->p[i].contrast;
         if (p->primary && p->model == c->model && strcmp(p->constraint, c->constraint) == 0 &&
@@ -222,18 +222,19 @@ static bool is_primary(const struct family *f, const struct summary_contrast *c)
     return false;
 }
 
-static void add_scope(struct family *f, const struct cube *g, int row, int first, int last) {
+static void add_scope(struct contrast_list *f, const struct cube *g, int row, int first, int last) {
     for (int k = 0; k < KINDS; k++) {
         if (!kinds[k].exploratory) continue;
-        struct pending p = {0};
+        struct contrast_draft p = {0};
         compare_places(g, &kinds[k], row, first, last, f->arena, &p);
-        if (p.contrast.defined && !is_primary(f, &p.contrast)) family_add(f, &p);
+        if (p.contrast.defined && !is_primary(f, &p.contrast)) contrast_add(f, &p);
     }
-    struct pending all = {0};
-    if (compare_row(g, row, first, last, f->arena, &all)) family_add(f, &all);
+    struct contrast_draft all = {0};
+    if (compare_row(g, row, first, last, f->arena, &all)) contrast_add(f, &all);
 }
 
-static void add_exploratory(struct family *f, struct tally *y, int model, int row, int constraint) {
+static void add_exploratory(struct contrast_list *f, struct tally *y, int model, int row,
+                            int constraint) {
     struct cube g;
     cube_fill(&g, y, model, constraint, f->arena);
     for (int length = 0; length < y->length_count; length++)
@@ -241,41 +242,9 @@ static void add_exploratory(struct family *f, struct tally *y, int model, int ro
     if (y->length_count > 1) add_scope(f, &g, row, 0, y->length_count);
 }
 
-static const char *seen_words(const struct pending *p, bool several_models, struct arena *a) {
-    const struct summary_contrast *c = &p->contrast;
-    const char *what = contrast_what(c);
-    if (several_models) what = arena_printf(a, "%s: %s", c->model, what);
-    if (p->where == NULL)
-        return arena_printf(a, "%s: rates differ by up to %.1f points between the places", what,
-                            100 * c->effect);
-    const char *than = strstr(p->where, " than ");
-    if (fabs(c->effect) < 0.0005)
-        return arena_printf(a, "%s is met as often %.*s as %s", what, (int)(than - p->where),
-                            p->where, than + strlen(" than "));
-    return arena_printf(a, "%s is met %.1f points %s often %s", what, 100 * fabs(c->effect),
-                        c->effect < 0 ? "less" : "more", p->where);
-}
-
-static void correct(struct family *f, bool primary, bool several_models, struct arena *a) {
-    double *p = arena_array(a, (size_t)f->count + 1, sizeof *p);
-    double *adjusted = arena_array(a, (size_t)f->count + 1, sizeof *adjusted);
-    int count = 0;
-    for (int i = 0; i < f->count; i++)
-        if (f->p[i].contrast.primary == primary && f->p[i].contrast.defined)
-            p[count++] = f->p[i].contrast.p;
-    stats_holm(p, count, adjusted);
-    count = 0;
-    for (int i = 0; i < f->count; i++) {
-        struct pending *x = &f->p[i];
-        if (x->contrast.primary != primary || !x->contrast.defined) continue;
-        x->contrast.p_holm = adjusted[count++];
-        contrast_write(&x->contrast, seen_words(x, several_models, a), "places", x->apart, a);
-    }
-}
-
 void contrast_all(struct tally *t, struct arena *a, struct summary_contrast **out, int *count) {
     const struct experiment *x = t->x;
-    struct family f = {.arena = a};
+    struct contrast_list f = {.arena = a};
     for (int model = 0; x->primary.given && model < x->model_count; model++)
         add_primary(&f, t, model);
     for (int model = 0; model < x->model_count; model++) {
@@ -285,9 +254,7 @@ void contrast_all(struct tally *t, struct arena *a, struct summary_contrast **ou
             if (p->move_count > 1) add_exploratory(&f, t, model, row, TALLY_ALL_CONSTRAINTS);
         }
     }
-    correct(&f, true, x->model_count > 1, a);
-    correct(&f, false, x->model_count > 1, a);
-    *count = f.count;
-    *out = arena_array(a, (size_t)f.count + 1, sizeof **out);
-    for (int i = 0; i < f.count; i++) (*out)[i] = f.p[i].contrast;
+    contrast_correct(&f, true, "places");
+    contrast_correct(&f, false, "places");
+    *count = contrast_finish(&f, out);
 }

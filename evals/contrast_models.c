@@ -8,17 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct pending {
-    struct summary_contrast contrast;
-    double apart; // shares of unscored trials
-};
-struct family {
-    struct tally *t;
-    struct arena *arena;
-    struct pending *p;
-    int count;
-};
-
 // ---- are they pairs? ----
 
 static const char *behind_model(const struct record_trial *t) {
@@ -132,42 +121,6 @@ static double unscored_share(const struct cube *g, const struct cube_sum *s) {
     return share;
 }
 
-static void add_one(struct family *f, struct sides *s, int first_length, int last_length) {
-    const struct tally *t = f->t;
-    const struct experiment *x = t->x;
-    struct pending p = {.contrast = {.model = x->models[s->first.model].id,
-                                     .other = x->models[s->second.model].id,
-                                     .constraint = experiment_constraint_id(x, s->first.constraint),
-                                     .placement = "all rows",
-                                     .name = "model_against_model",
-                                     .pairing = s->pairing,
-                                     .p = 1,
-                                     .p_holm = 1}};
-    struct summary_contrast *c = &p.contrast;
-    c->scope = contrast_scope(t, first_length, last_length, f->arena);
-    s->sum.first_length = first_length;
-    s->sum.last_length = last_length;
-    const char *stream =
-        arena_printf(f->arena, "models/%s/%s/%s/%s", c->model, c->other, c->constraint, c->scope);
-    (s->pairing == PAIRING_NONE ? test_groups : test_pairs)(s, stream, f->arena, c);
-    if (!c->defined) return;
-    p.apart = fabs(unscored_share(&s->first, &s->sum) - unscored_share(&s->second, &s->sum));
-    f->p = arena_more(f->arena, f->p, (size_t)f->count, sizeof *f->p);
-    f->p[f->count++] = p;
-}
-
-static void add_constraint(struct family *f, int first, int second, int constraint,
-                           enum summary_pairing pairing) {
-    struct sides s = {.pairing = pairing};
-    take_sides(f->t, first, second, constraint, f->arena, &s);
-    if (s.sum.count == 0) return;
-    int lengths = f->t->length_count;
-    for (int l = 0; l < lengths && lengths > 1; l++) add_one(f, &s, l, l + 1);
-    add_one(f, &s, 0, lengths);
-}
-
-// ---- the family ----
-
 static const char *seen_words(const struct summary_contrast *c, struct arena *a) {
     static const char *const pairings[] = {
         [PAIRING_NONE] = "unpaired, as the two get different prompts: permutation test",
@@ -178,29 +131,53 @@ static const char *seen_words(const struct summary_contrast *c, struct arena *a)
                         c->model, c->other, c->scope, pairings[c->pairing]);
 }
 
-static void correct(struct family *f) {
-    double *p = arena_array(f->arena, (size_t)f->count + 1, sizeof *p);
-    double *adjusted = arena_array(f->arena, (size_t)f->count + 1, sizeof *adjusted);
-    for (int i = 0; i < f->count; i++) p[i] = f->p[i].contrast.p;
-    stats_holm(p, f->count, adjusted);
-    for (int i = 0; i < f->count; i++) {
-        struct summary_contrast *c = &f->p[i].contrast;
-        c->p_holm = adjusted[i];
-        contrast_write(c, seen_words(c, f->arena), "models", f->p[i].apart, f->arena);
-    }
+static void add_one(struct contrast_list *f, struct sides *s, int first_length, int last_length) {
+    const struct tally *t = s->first.tally;
+    const struct experiment *x = t->x;
+    struct contrast_draft p = {
+        .contrast = {.model = x->models[s->first.model].id,
+                     .other = x->models[s->second.model].id,
+                     .constraint = experiment_constraint_id(x, s->first.constraint),
+                     .placement = "all rows",
+                     .name = "model_against_model",
+                     .pairing = s->pairing,
+                     .p = 1,
+                     .p_holm = 1}};
+    struct summary_contrast *c = &p.contrast;
+    c->scope = contrast_scope(t, first_length, last_length, f->arena);
+    s->sum.first_length = first_length;
+    s->sum.last_length = last_length;
+    const char *stream =
+        arena_printf(f->arena, "models/%s/%s/%s/%s", c->model, c->other, c->constraint, c->scope);
+    (s->pairing == PAIRING_NONE ? test_groups : test_pairs)(s, stream, f->arena, c);
+    if (!c->defined) return;
+    p.apart = fabs(unscored_share(&s->first, &s->sum) - unscored_share(&s->second, &s->sum));
+    p.seen = seen_words(c, f->arena);
+    contrast_add(f, &p);
 }
 
+static void add_constraint(struct contrast_list *f, const struct tally *t, int first, int second,
+                           int constraint, enum summary_pairing pairing) {
+    struct sides s = {.pairing = pairing};
+    take_sides(t, first, second, constraint, f->arena, &s);
+    if (s.sum.count == 0) return;
+    int lengths = t->length_count;
+    for (int l = 0; l < lengths && lengths > 1; l++) add_one(f, &s, l, l + 1);
+    add_one(f, &s, 0, lengths);
+}
+
+// ---- the family ----
+
 void contrast_models(struct tally *t, struct arena *a, struct summary_contrast **out, int *count) {
-    struct family f = {.t = t, .arena = a};
+    struct contrast_list f = {.arena = a};
     const int models = t->x->model_count, constraints = t->x->constraint_count;
     for (int first = 0; first < models; first++)
         for (int second = first + 1; second < models; second++) {
             enum summary_pairing pairing = pairing_of(t, first, second, a);
-            for (int c = 0; c < constraints; c++) add_constraint(&f, first, second, c, pairing);
-            if (constraints > 1) add_constraint(&f, first, second, TALLY_ALL_CONSTRAINTS, pairing);
+            for (int c = 0; c < constraints; c++) add_constraint(&f, t, first, second, c, pairing);
+            if (constraints > 1)
+                add_constraint(&f, t, first, second, TALLY_ALL_CONSTRAINTS, pairing);
         }
-    correct(&f);
-    *count = f.count;
-    *out = arena_array(a, (size_t)f.count + 1, sizeof **out);
-    for (int i = 0; i < f.count; i++) (*out)[i] = f.p[i].contrast;
+    contrast_correct(&f, false, "models");
+    *count = contrast_finish(&f, out);
 }

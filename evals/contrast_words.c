@@ -1,5 +1,6 @@
 #include "evals/contrast_words.h"
 
+#include "evals/stats.h"
 #include "reports/layout.h"
 
 #include <math.h>
@@ -34,10 +35,11 @@ static const char *unscored_words(const char *between, double apart, double effe
                             : "that alone may make such a difference, or hide one");
 }
 
-void contrast_write(struct summary_contrast *c, const char *seen, const char *between, double apart,
-                    struct arena *a) {
+static void write_sentence(struct contrast_draft *d, const char *between, struct arena *a) {
+    struct summary_contrast *c = &d->contrast;
+    const char *seen = d->seen;
     const char *kind = c->primary ? "" : "Exploratory: ";
-    const char *unscored = unscored_words(between, apart, c->effect, a);
+    const char *unscored = unscored_words(between, d->apart, c->effect, a);
     if (c->underpowered) {
         c->sentence = arena_printf(a,
                                    "%sUnderpowered: %d repeat%s, too few for a conclusion (10 at "
@@ -61,4 +63,34 @@ void contrast_write(struct summary_contrast *c, const char *seen, const char *be
                                "repeats).%s",
                                kind, answer, seen, 100 * c->low, 100 * c->high, p, corrected,
                                c->repeats, unscored);
+}
+
+// ---- families ----
+
+void contrast_add(struct contrast_list *l, const struct contrast_draft *d) {
+    l->p = arena_more(l->arena, l->p, (size_t)l->count, sizeof *l->p);
+    l->p[l->count++] = *d;
+}
+
+void contrast_correct(struct contrast_list *l, bool primary, const char *between) {
+    double *p = arena_array(l->arena, (size_t)l->count + 1, sizeof *p);
+    double *adjusted = arena_array(l->arena, (size_t)l->count + 1, sizeof *adjusted);
+    int count = 0;
+    for (int i = 0; i < l->count; i++)
+        if (l->p[i].contrast.primary == primary && l->p[i].contrast.defined)
+            p[count++] = l->p[i].contrast.p;
+    stats_holm(p, count, adjusted);
+    count = 0;
+    for (int i = 0; i < l->count; i++) {
+        struct contrast_draft *d = &l->p[i];
+        if (d->contrast.primary != primary || !d->contrast.defined) continue;
+        d->contrast.p_holm = adjusted[count++];
+        write_sentence(d, between, l->arena);
+    }
+}
+
+int contrast_finish(const struct contrast_list *l, struct summary_contrast **out) {
+    *out = arena_array(l->arena, (size_t)l->count + 1, sizeof **out);
+    for (int i = 0; i < l->count; i++) (*out)[i] = l->p[i].contrast;
+    return l->count;
 }

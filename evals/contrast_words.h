@@ -1,4 +1,5 @@
-// What contrasts of places and of models share: their scope, their interval and their sentence.
+// What contrasts of places and of models share: their scope, their interval, their sentence, and
+// the families that Holm's correction is over.
 #ifndef LACUNA_EVALS_CONTRAST_WORDS_H
 #define LACUNA_EVALS_CONTRAST_WORDS_H
 
@@ -16,10 +17,23 @@ contrast_what(const struct summary_contrast *c); // "order", "the whole set of c
 // An underpowered contrast takes none.
 void contrast_take_interval(struct summary_contrast *c, struct stats_interval i);
 
-// The sentence of a defined contrast whose p_holm is known. `seen`: the effect in words. A
-// difference is claimed where the corrected p-value and the interval both show one. `apart`: by how
-// much the shares of unscored trials differ between what is compared, which `between` names.
-void contrast_write(struct summary_contrast *c, const char *seen, const char *between, double apart,
-                    struct arena *a);
+// A contrast before its correction and its sentence.
+struct contrast_draft {
+    struct summary_contrast contrast;
+    const char *seen; // the effect in words, when it is defined
+    double apart;     // by how much shares of unscored trials differ between what is compared
+};
+struct contrast_list {
+    struct contrast_draft *p;
+    int count;
+    struct arena *arena;
+};
+void contrast_add(struct contrast_list *l, const struct contrast_draft *d);
+// Holm's correction over the defined contrasts that are primary or not, and the sentence of each: a
+// difference is claimed where the corrected p-value and the interval both show one. `between` names
+// what is compared: "places", "models".
+void contrast_correct(struct contrast_list *l, bool primary, const char *between);
+// The contrasts alone, in the list's arena; returns how many.
+int contrast_finish(const struct contrast_list *l, struct summary_contrast **out);
 
 #endif
