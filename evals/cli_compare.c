@@ -114,8 +114,8 @@ static json_t *rows_json(const struct comparison *c) {
         json_put(o, "change_ppm", json_ppm(r->effect));
         json_put(o, "low_ppm", r->has_interval ? json_ppm(r->low) : json_null());
         json_put(o, "high_ppm", r->has_interval ? json_ppm(r->high) : json_null());
-        json_put(o, "p_ppm", json_ppm(r->p));
-        json_put(o, "p_holm_ppm", json_ppm(r->p_holm));
+        json_put(o, "p_ppm", r->has_interval ? json_ppm(r->p) : json_null());
+        json_put(o, "p_holm_ppm", r->has_interval ? json_ppm(r->p_holm) : json_null());
         json_put(o, "sentence", json_text_c(r->sentence));
         json_array_append_new(list, o);
     }

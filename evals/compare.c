@@ -98,19 +98,21 @@ static enum comparison_answer answer_of(const struct comparison *c,
     return r->has_interval && r->largest < c->margin ? COMPARE_NO_DIFFERENCE : COMPARE_UNDERPOWERED;
 }
 
-static const char *numbers(const struct comparison_row *r, struct arena *a) {
-    const char *interval =
-        r->has_interval ? arena_printf(a, "95 %% interval of the change %.1f to %.1f points, ",
-                                       layout_tenths(r->low), layout_tenths(r->high))
-                        : "";
+// No p-value without its interval.
+static const char *test_words(const struct comparison_row *r, struct arena *a) {
+    if (!r->has_interval) return "";
     char p[16], holm[16];
     layout_p(r->p, p);
     layout_p(r->p_holm, holm);
     const char *corrected =
         r->p_holm != r->p ? arena_printf(a, ", after Holm's correction %s", holm) : "";
-    return arena_printf(a, "%d of %d met before, %d now; %s%s%s; %d repeat%s", r->met_before,
-                        r->pairs, r->met_now, interval, p, corrected, r->repeats,
-                        r->repeats == 1 ? "" : "s");
+    return arena_printf(a, "95 %% interval of the change %.1f to %.1f points, %s%s; ",
+                        layout_tenths(r->low), layout_tenths(r->high), p, corrected);
+}
+
+static const char *numbers(const struct comparison_row *r, struct arena *a) {
+    return arena_printf(a, "%d of %d met before, %d now; %s%d repeat%s", r->met_before, r->pairs,
+                        r->met_now, test_words(r, a), r->repeats, r->repeats == 1 ? "" : "s");
 }
 
 // Forecasts for many repeats take long, and many are not too few.

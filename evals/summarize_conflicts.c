@@ -100,8 +100,8 @@ static const char *winner(const struct pair *p, const struct repeat_sum *repeats
     if (n < STATS_REPEATS_LEAST)
         return arena_printf(a,
                             "Underpowered: %d repeat%s, too few for a conclusion (10 at least). "
-                            "Seen: %s (%s).",
-                            n, n == 1 ? "" : "s", seen, p_words);
+                            "Seen: %s.",
+                            n, n == 1 ? "" : "s", seen);
     struct stats_interval i = stats_paired(d, n);
     bool shown = test <= 0.05 && (i.low > 0 || i.high < 0);
     return arena_printf(a,

@@ -61,7 +61,7 @@ static void add_row(const struct comparison_row *r, struct buf *out) {
     layout_p(r->p_holm, p);
     buf_printf(out, "<td>%d/%d</td><td>%d/%d</td>", r->met_before, r->pairs, r->met_now, r->pairs);
     html_cell(change, out);
-    html_cell(p, out);
+    html_cell(r->has_interval ? p : "-", out);
     buf_printf(out, "<td><b class=\"%s\">%s</b></td></tr>\n", answer_class(r->answer),
                comparison_answer_name(r->answer));
 }

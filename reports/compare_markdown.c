@@ -49,7 +49,7 @@ static void add_rows(const struct comparison *c, struct buf *out) {
         layout_p(r->p_holm, p);
         buf_printf(out, " | %s | %d/%d | %d/%d | %s | ", r->scope, r->met_before, r->pairs,
                    r->met_now, r->pairs, change);
-        add_text(out, p);
+        add_text(out, r->has_interval ? p : "-");
         buf_printf(out, " | %s%s%s |\n", r->overall ? "**" : "", comparison_answer_name(r->answer),
                    r->overall ? "**" : "");
     }
