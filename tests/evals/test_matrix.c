@@ -195,8 +195,8 @@ static void one_conversation_for_all(void **state) {
     test_write(path, str_from(text));
     const char *set[] = {
         "lengths={tokens: [400], measured_by: coarse, tolerance: 10%}",
-        "prompt.messages=[{role: system, text: Be careful.}, {role: chat, text: '{{filler}}'}, "
-        "{role: user, text: State the number.}]",
+        ("prompt.messages=[{role: system, text: Be careful.}, {role: chat, text: '{{filler}}'}, "
+         "{role: user, text: State the number.}]"),
         "prompt.filler={kind: chat, paths: [turns.jsonl], shuffle: true}",
         "placements=[{id: row, move: [order], depths: [start, middle, end]}]"};
     const struct experiment_overrides o = {.set = set, .set_count = 4, .limit = -1};

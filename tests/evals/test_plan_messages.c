@@ -217,8 +217,8 @@ static void rules_have_variables(void **state) {
     (void)state;
     write_file("t.csv", "id,city,note\nA,Oslo,x\nB,Rome,Sign as 7 from Rome.\n");
     static const char *const set[] = {
-        "constraints[0]={id: rule, kind: state, in_prompt: 'Sign as {{n}} from {{city}}.', value: "
-        "'{{n}}', vars: {n: {kind: choice, choices: ['7']}}}",
+        ("constraints[0]={id: rule, kind: state, in_prompt: 'Sign as {{n}} from {{city}}.', value: "
+         "'{{n}}', vars: {n: {kind: choice, choices: ['7']}}}"),
         "cases={file: t.csv, id: id}", "repeats=1"};
     struct err e = {0};
     struct experiment *x;
@@ -405,10 +405,10 @@ static void tools_are_offered(void **state) {
     struct experiment *x, *again;
     struct str whole, second;
     const char *key = "fake/absent/400/-/0/0";
-    const char *native[] = {
-        "prompt.tools_file=tools.json", "lengths.tokens=[400]",
-        "prompt.messages=[{role: system, text_file: system.txt}, {file: turns.jsonl}, {role: user, "
-        "text: '{{filler}} Go.'}]"};
+    const char *native[] = {"prompt.tools_file=tools.json", "lengths.tokens=[400]",
+                            ("prompt.messages=[{role: system, text_file: system.txt}, {file: "
+                             "turns.jsonl}, {role: user, "
+                             "text: '{{filler}} Go.'}]")};
     write_file("tools.json", "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\r\n"
                              " \"parameters\":{\"n\":1.0}}}]");
     write_file("turns.jsonl",

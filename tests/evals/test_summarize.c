@@ -381,7 +381,7 @@ static void equal_completions_count_once(void **state) {
                                    .of = 0,
                                    .has_at_least = true,
                                    .at_least = 0.1,
-                                   .where = {-1, -1, -1, false, {0, 0}, ARM_PLACED},
+                                   .where = {-1, -1, -1, false, place_at(0), ARM_PLACED},
                                    .pool_length = true,
                                    .pool_placement = true,
                                    .pool_depth = true};

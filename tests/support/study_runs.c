@@ -31,7 +31,7 @@ static struct experiment_gate gate_at_least(double bound) {
                                               .length_tokens = -1,
                                               .placement = -1,
                                               .has_place = true,
-                                              .place = {PLACE_AT_DEPTH, DEPTH_MOST / 2},
+                                              .place = place_at(DEPTH_MOST / 2),
                                               .arm = ARM_PLACED},
                                     .pool_length = true};
 }
