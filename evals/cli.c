@@ -2,6 +2,7 @@
 #include "evals/cli.h"
 
 #include "engine/base/str.h"
+#include "reports/escape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,8 +232,10 @@ int cli_check_ranges(const struct cli_range *ranges, int count, struct err *e) {
 }
 
 void cli_print_clean(FILE *out, const char *text) {
-    for (const char *p = text; *p != '\0'; p++)
-        fputc((*p > 0 && *p < ' ' && *p != '\n' && *p != '\t') || *p == 0x7f ? '?' : *p, out);
+    struct buf clean = {0};
+    escape_terminal(&clean, str_from(text));
+    if (clean.n > 0) fwrite(clean.p, 1, clean.n, out);
+    buf_free(&clean);
 }
 
 int cli_fail(const char *verb, const struct err *e) {

@@ -78,7 +78,7 @@ void cli_print_json(json_t *value);
 struct summary_gate;
 json_t *cli_gates_json(const struct summary_gate *gates, int count);
 
-// Text that may come from outside: control characters, which a terminal would obey, become '?'.
+// Text that may come from outside, as escape_terminal gives it.
 void cli_print_clean(FILE *out, const char *text);
 
 // One prototype a verb.

@@ -105,3 +105,15 @@ void escape_markdown(struct buf *out, struct str s) {
         }
     }
 }
+
+void escape_terminal(struct buf *out, struct str s) {
+    for (size_t at = 0; at < s.n;) {
+        uint32_t c;
+        at += utf8_decode(s, at, &c);
+        bool control = (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0);
+        if (control || is_bidirectional_control(c))
+            buf_add_char(out, '?');
+        else
+            add_code_point(out, c);
+    }
+}

@@ -22,4 +22,8 @@ void escape_csv(struct buf *out, struct str s);
 // Text in a Markdown table cell or paragraph: one line, all of Markdown's own characters escaped.
 void escape_markdown(struct buf *out, struct str s);
 
+// A terminal: control characters but line break and tab (ECMA-48's C1 set too) and bidirectional
+// controls become '?', ill-formed bytes U+FFFD.
+void escape_terminal(struct buf *out, struct str s);
+
 #endif

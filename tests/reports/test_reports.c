@@ -224,6 +224,14 @@ static void entities_are_shown_as_typed(void **state) {
     buf_free(&out);
 }
 
+static void terminals_get_nothing_to_obey(void **state) {
+    (void)state;
+    struct buf out = {0};
+    escape_terminal(&out, STR("a\x1b[2J\r\x7f \xc2\x9b\xe2\x80\xae\t\xd8\xb1\xc3\xa9\n\xff"));
+    assert_string_equal(out.p, "a?[2J?? ??\t\xd8\xb1\xc3\xa9\n\xef\xbf\xbd");
+    buf_free(&out);
+}
+
 // A strict RFC 4180 reader: counts fields of the row at *p and copies the last one.
 static int read_row(const char **p, struct buf *last) {
     int fields = 1;
@@ -412,6 +420,7 @@ int main(void) {
         cmocka_unit_test(heat_map_agrees_with_the_data),
         cmocka_unit_test(no_text_runs_as_code),
         cmocka_unit_test(entities_are_shown_as_typed),
+        cmocka_unit_test(terminals_get_nothing_to_obey),
         cmocka_unit_test(csv_is_strict_and_harmless),
         cmocka_unit_test(few_numbers_are_shown),
         cmocka_unit_test(reports_lead_with_the_answer),
