@@ -45,10 +45,11 @@ static int order_of(const struct pair *p, const struct tally_trial *trial) {
 }
 
 static void count(const struct pair *p, struct outcomes *by_order, struct repeat_sum *repeats) {
+    tally_begin(p->t);
     for (int64_t i = 0; i < p->t->trial_count; i++) {
         const struct tally_trial *trial = &p->t->trials[i];
         const int order = order_of(p, trial);
-        if (order < 0) continue;
+        if (order < 0 || !tally_once(p->t, trial)) continue;
         bool a = tally_verdict(p->t, trial, p->a) == VERDICT_MET;
         bool b = tally_verdict(p->t, trial, p->b) == VERDICT_MET;
         bool earlier = order == 0 ? a : b, later = order == 0 ? b : a;

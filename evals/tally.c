@@ -247,18 +247,27 @@ static void count_trial(const struct tally *t, const struct tally_trial *trial, 
     cluster->met += v == counted;
 }
 
+void tally_begin(struct tally *t) {
+    t->stamp++;
+}
+
+bool tally_once(struct tally *t, const struct tally_trial *trial) {
+    if (t->stamps[trial->completion] == t->stamp) return false;
+    t->stamps[trial->completion] = t->stamp;
+    return true;
+}
+
 static struct summary_rate take_rate(struct tally *t, const struct tally_filter *f, int constraint,
                                      enum verdict counted, bool planned_only) {
     struct summary_rate r = {0};
     struct stats_cluster *clusters = calloc((size_t)t->repeats + 1, sizeof *clusters);
     if (clusters == NULL) mem_exhausted("a rate", (size_t)t->repeats * sizeof *clusters);
-    t->stamp++;
+    tally_begin(t);
     for (int64_t i = 0; i < t->trial_count; i++) {
         const struct tally_trial *trial = &t->trials[i];
         if (!tally_selects(t, trial, f, constraint)) continue;
         if (!planned_only && trial->verdicts == NULL) continue;
-        if (t->stamps[trial->completion] == t->stamp) continue;
-        t->stamps[trial->completion] = t->stamp;
+        if (!tally_once(t, trial)) continue;
         if (planned_only) {
             r.n++;
             clusters[trial->repeat].n++;

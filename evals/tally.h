@@ -40,7 +40,7 @@ struct tally {
     int repeats; // highest repeat + 1
     int samples;
     int completion_count;
-    int *stamps, stamp; // which completions the current rate has counted
+    int *stamps, stamp; // which completions the current count has seen
 };
 
 // `outcomes` as in struct record, or NULL for a plan that has not run. A trial that the experiment
@@ -75,6 +75,11 @@ int tally_wording(const struct tally *t, const struct tally_trial *trial, int co
 bool tally_holds(const struct tally *t, const struct tally_trial *trial, int constraint);
 bool tally_selects(const struct tally *t, const struct tally_trial *trial,
                    const struct tally_filter *f, int constraint);
+
+// Trials with one completion count once: between two calls of tally_begin, tally_once is true for
+// the first of them only.
+void tally_begin(struct tally *t);
+bool tally_once(struct tally *t, const struct tally_trial *trial);
 
 // Met over all ok trials that the filter selects and that hold the constraint, one completion
 // counted once; interval clustered by repeat. `planned` counts every trial and takes ok outcomes

@@ -66,6 +66,19 @@ static void the_later_one_wins(void **state) {
     experiment_close(x);
 }
 
+// Rows that give one prompt have one reply, which counts once.
+static void equal_prompts_count_once(void **state) {
+    (void)state;
+    static const char twice[] = "  - {id: row, scatter: [order, day], depths: [start, end],\n"
+                                "     others: {contact: middle}}\n"
+                                "  - {id: again, scatter: [order, day], depths: [start, end],\n"
+                                "     others: {contact: middle}}\n";
+    struct experiment *x;
+    struct summary s = summary_of(twice, "repeats=12", later_wins, &x);
+    assert_string_equal(s.grids[0].rows[2][1], "24");
+    experiment_close(x);
+}
+
 // What one text has over the other is no effect of places.
 static void a_stronger_text_is_no_place(void **state) {
     (void)state;
@@ -124,6 +137,7 @@ static void names_are_checked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_later_one_wins, setup, teardown),
+        cmocka_unit_test_setup_teardown(equal_prompts_count_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stronger_text_is_no_place, setup, teardown),
         cmocka_unit_test_setup_teardown(mixed_replies_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(one_order_alone_tells_nothing, setup, teardown),
