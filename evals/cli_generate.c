@@ -197,7 +197,7 @@ static int parse(int argc, char **argv, struct typed *t, bool *helped, struct er
         {"--stop", NULL, "TEXT", "ends the reply; may be given again", .list = &t->stop},
         {"--bos", NULL, NULL, "put the model's start token in front", .flag = &s->bos},
         {"--special", NULL, NULL, "texts may spell control tokens", .flag = &s->special},
-        {"--template", NULL, "NAME", "chatml, smollm2, qwen2, llama3, plain",
+        {"--template", NULL, "NAME", "chatml, smollm2, qwen2, qwen2.5, llama3, llama3.1, plain",
          .text = &o->chat_template},
         {"--pre-tokenizer", NULL, "NAME", "not the file's own rule", .text = &o->pre_tokenizer},
         {"--context", NULL, "N", "prompt and reply (as trained)", .number = &t->context},

@@ -47,7 +47,7 @@ const struct field model_fields[] = {
      .help = "stored (small), unpacked (fast), or auto; equal bits"},
     {.key = "template",
      .type = FIELD_NAME,
-     .help = "chatml, smollm2, qwen2, llama3 or plain; else by the file's own"},
+     .help = "chatml, smollm2, qwen2, qwen2.5, llama3, llama3.1 or plain; else the file's own"},
     {.key = "pre_tokenizer", .type = FIELD_NAME, .help = "when the file names none that is known"},
     {.key = "context_tokens",
      .type = FIELD_INTEGER,
