@@ -187,12 +187,6 @@ static void what_cannot_be_read_is_explained(void **state) {
     assert_non_null(strstr(explain_verdict(&x, &v, &r, test_arena), "the JSON in the reply"));
 }
 
-static int close_all(void **state) {
-    (void)state;
-    check_yaml_close();
-    return 0;
-}
-
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_arena_open, test_arena_close)
     const struct CMUnitTest tests[] = {
@@ -202,5 +196,5 @@ int main(void) {
         TEST(calls_begun_again_and_again_take_no_time),
         TEST(what_cannot_be_read_is_explained),
     };
-    return cmocka_run_group_tests(tests, NULL, close_all);
+    return cmocka_run_group_tests(tests, NULL, check_yaml_teardown);
 }

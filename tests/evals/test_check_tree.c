@@ -459,12 +459,6 @@ static void explanations_name_what_decided(void **state) {
     assert_string_equal(t.steps[0].text, "words: 0, wanted at least 3");
 }
 
-static int close_all(void **state) {
-    (void)state;
-    check_yaml_close();
-    return 0;
-}
-
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_arena_open, test_arena_close)
     const struct CMUnitTest tests[] = {
@@ -483,5 +477,5 @@ int main(void) {
         TEST(what_cannot_be_meant_is_refused),
         TEST(explanations_name_what_decided),
     };
-    return cmocka_run_group_tests(tests, NULL, close_all);
+    return cmocka_run_group_tests(tests, NULL, check_yaml_teardown);
 }

@@ -408,27 +408,12 @@ static void equal_completions_count_once(void **state) {
     simulated_close(&s);
 }
 
-static struct experiment_gate at_least(double bound) {
-    return (struct experiment_gate){.id = "g",
-                                    .metric = "met_rate",
-                                    .of = 0,
-                                    .has_at_least = true,
-                                    .at_least = bound,
-                                    .where = {.model = -1,
-                                              .length_tokens = -1,
-                                              .placement = -1,
-                                              .has_place = true,
-                                              .place = place_at(50000),
-                                              .arm = ARM_PLACED},
-                                    .pool_length = true};
-}
-
 static void gates_judge_bounds(void **state) {
     (void)state;
     struct simulated_run s;
     struct summary out;
     simulated_open(&s, always);
-    struct experiment_gate gate = at_least(0.8);
+    struct experiment_gate gate = simulated_gate(0.8);
     s.x.gates = &gate;
     s.x.gate_count = 1;
     simulated_plan(&s);
@@ -454,7 +439,7 @@ static void gates_judge_bounds(void **state) {
     assert_int_equal(out.gates[0].result, GATE_FAILED);
     assert_int_equal(summary_exit_code(&out), 100);
     ASSERT_HAS(out.gates[0].why, "the upper bound is below 0.85");
-    gate = at_least(0);
+    gate = simulated_gate(0);
     gate.has_at_least = false;
     gate.has_at_most = true;
     gate.at_most = 0.5;
@@ -465,7 +450,7 @@ static void gates_judge_bounds(void **state) {
     take(&s, &out);
     assert_int_equal(out.gates[0].result, GATE_FAILED);
     // Open dimensions: the gate holds in each of them.
-    gate = at_least(0.5);
+    gate = simulated_gate(0.5);
     gate.pool_length = false;
     take(&s, &out);
     assert_int_equal(out.gate_count, 2);
@@ -494,7 +479,7 @@ static void gates_look_ahead(void **state) {
     struct design_outlook out;
     struct err e = {0};
     simulated_open(&s, always);
-    struct experiment_gate gate = at_least(0.6);
+    struct experiment_gate gate = simulated_gate(0.6);
     s.x.gates = &gate;
     s.x.gate_count = 1;
     simulated_plan(&s);

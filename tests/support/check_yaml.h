@@ -12,6 +12,6 @@ const struct check *check_from_yaml(const char *fields, struct arena *a, struct 
 const char *check_verdict(const struct check *c, const char *reply, const char *finish,
                           struct arena *a, struct record_verdict *out);
 
-void check_yaml_close(void); // what check_from_yaml keeps
+int check_yaml_teardown(void **state); // of a group: frees what check_from_yaml keeps
 
 #endif

@@ -137,3 +137,18 @@ void simulated_answer(struct simulated_run *s, uint64_t seed) {
 struct record_verdict *simulated_verdict(struct simulated_run *s, int64_t i, int c) {
     return &s->r.outcomes[i]->verdicts[c];
 }
+
+struct experiment_gate simulated_gate(double bound) {
+    return (struct experiment_gate){.id = "g",
+                                    .metric = "met_rate",
+                                    .of = 0,
+                                    .has_at_least = true,
+                                    .at_least = bound,
+                                    .where = {.model = -1,
+                                              .length_tokens = -1,
+                                              .placement = -1,
+                                              .has_place = true,
+                                              .place = place_at(DEPTH_MOST / 2),
+                                              .arm = ARM_PLACED},
+                                    .pool_length = true};
+}

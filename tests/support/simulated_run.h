@@ -34,5 +34,7 @@ void simulated_plan(struct simulated_run *s);
 void simulated_answer(struct simulated_run *s, uint64_t seed);
 // Overwrites the verdict on constraint number `c` of trial `i`.
 struct record_verdict *simulated_verdict(struct simulated_run *s, int64_t i, int c);
+// A gate on the met rate of "order" in the middle, lengths pooled: at least `bound`.
+struct experiment_gate simulated_gate(double bound);
 
 #endif

@@ -21,21 +21,6 @@ static void plant(double rate) {
     study_rates.ends = study_rates.middle = rate;
 }
 
-static struct experiment_gate gate_at_least(double bound) {
-    return (struct experiment_gate){.id = "g",
-                                    .metric = "met_rate",
-                                    .of = 0,
-                                    .has_at_least = true,
-                                    .at_least = bound,
-                                    .where = {.model = -1,
-                                              .length_tokens = -1,
-                                              .placement = -1,
-                                              .has_place = true,
-                                              .place = place_at(DEPTH_MOST / 2),
-                                              .arm = ARM_PLACED},
-                                    .pool_length = true};
-}
-
 static void open_run(struct simulated_run *s, int repeats, double agreement, uint64_t luck) {
     simulated_open(s, planted);
     s->agreement = agreement;
@@ -54,7 +39,7 @@ static bool claims(const struct summary_contrast *c) {
 
 void study_reports(double rate, double gate, int repeats, double agreement, int runs, uint64_t seed,
                    struct study_reports *out) {
-    struct experiment_gate g = gate_at_least(gate);
+    struct experiment_gate g = simulated_gate(gate);
     struct rng r = rng_open(seed, "study", "reports");
     *out = (struct study_reports){.runs = runs};
     plant(rate);
@@ -110,7 +95,7 @@ static enum summary_gate_result gate_result(struct simulated_run *s,
 void study_gates(const struct study_gate *g, int runs, uint64_t seed, struct study_verdicts *out) {
     static const char *const allowed[] = {"model"};
     struct compare_options options = {.allow = allowed, .allow_count = 1};
-    struct experiment_gate gate = gate_at_least(0);
+    struct experiment_gate gate = simulated_gate(0);
     bool lift = strcmp(g->metric, "lift") == 0;
     gate.metric = g->metric;
     gate.where.has_place = false;
