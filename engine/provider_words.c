@@ -1,5 +1,7 @@
 #include "engine/provider_words.h"
 
+#include "engine/base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,8 +68,7 @@ static int32_t word_id(struct str word) {
         for (size_t i = 0; i < word.n; i++) id |= (uint32_t)p[i] << 8 * i;
         return (int32_t)id;
     }
-    uint64_t h = 14695981039346656037u; // FNV-1a, 64 bits
-    for (size_t i = 0; i < word.n; i++) h = (h ^ p[i]) * 1099511628211u;
+    uint64_t h = hash_fnv(word);
     return (int32_t)(HASHED_FIRST + (h ^ h >> 32) % (INT32_MAX - HASHED_FIRST));
 }
 

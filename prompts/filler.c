@@ -1,5 +1,7 @@
 #include "prompts/filler_impl.h"
 
+#include "engine/base/hash.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -77,10 +79,9 @@ bool filler_language_spaced(const char *language) {
     return true;
 }
 
-// FNV-1a of the bytes, then a finalizer so that the low bits index a table well.
+// With a finalizer, so that the low bits index a table well.
 static uint64_t text_hash(struct str s) {
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < s.n; i++) h = (h ^ (uint8_t)s.p[i]) * 1099511628211u;
+    uint64_t h = hash_fnv(s);
     h ^= h >> 32;
     h *= 0x9E3779B97F4A7C15u;
     h ^= h >> 29;

@@ -1,6 +1,7 @@
 #include "reports/record_map.h"
 
 #include "engine/base/arena.h"
+#include "engine/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +14,6 @@ struct record_map {
     struct slot *slots;
     uint64_t capacity, used; // capacity is a power of two
 };
-
-// FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/).
-static uint64_t text_hash(const char *text) {
-    uint64_t h = 14695981039346656037u;
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++)
-        h = (h ^ *p) * 1099511628211u;
-    return h;
-}
 
 static struct slot *slots_create(uint64_t capacity) {
     struct slot *slots = calloc(capacity, sizeof *slots);
@@ -42,7 +35,7 @@ void record_map_close(struct record_map *m) {
 }
 
 static struct slot *find_slot(const struct record_map *m, const char *text) {
-    uint64_t at = text_hash(text) & (m->capacity - 1);
+    uint64_t at = hash_fnv(str_from(text)) & (m->capacity - 1);
     while (m->slots[at].text != NULL && strcmp(m->slots[at].text, text) != 0)
         at = (at + 1) & (m->capacity - 1);
     return &m->slots[at];

@@ -83,6 +83,12 @@ void hash_ids(const int32_t *ids, size_t count, char hex[HASH_HEX_SIZE]) {
     hash_close(h, hex);
 }
 
+uint64_t hash_fnv(struct str s) {
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < s.n; i++) h = (h ^ (uint8_t)s.p[i]) * 1099511628211u;
+    return h;
+}
+
 bool hash_is_hex(struct str s) {
     if (s.n != HASH_HEX_SIZE - 1) return false;
     for (size_t i = 0; i < s.n; i++)

@@ -20,6 +20,8 @@ void hash_raw(const void *bytes, size_t n, uint8_t digest[32]);
 int hash_file(const char *path, char hex[HASH_HEX_SIZE], struct err *e);
 // Token ids are hashed as little-endian u32, one after the other.
 void hash_ids(const int32_t *ids, size_t count, char hex[HASH_HEX_SIZE]);
+// FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/): for tables, not for identities.
+uint64_t hash_fnv(struct str s);
 bool hash_is_hex(struct str s); // exactly 64 lower-case hex digits
 
 #endif
