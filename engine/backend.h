@@ -34,12 +34,26 @@ struct backend_part {
 
 struct backend_matrix; // the backend's own
 
+// Ranges of keys whose share of the attention is wanted, for some rows of a span: the sum of the
+// unrounded weights over a range's visible keys by that over all visible keys (NUMERICS.md,
+// Evidence). All of it is on the host. Watching changes no bit of the attention's output.
+struct backend_key_range {
+    uint32_t first, end; // absolute positions [first, end); may lie anywhere
+};
+struct backend_watch {
+    const struct backend_key_range *ranges;
+    uint32_t count;
+    uint32_t first_row, rows; // the rows that are watched, counted within the span
+    float *shares;            // [rows][H][count], written when attention returns
+};
+
 // Consecutive rows of one sequence that attend together.
 struct backend_span {
     uint32_t first_row;
     uint32_t rows; // >= 1
     uint32_t first_position;
     uint8_t *const *pages; // device addresses of the sequence's pages; the list is on the host
+    const struct backend_watch *watch; // NULL: nothing is watched
 };
 
 struct backend_attention {

@@ -23,6 +23,7 @@ struct backend_cpu {
     struct cpu_pool pool;
     struct cpu_pool serial; // the same with one thread, for calls too small to share
     struct cpu_span *spans; // room for one per row
+    struct cpu_watch *watches;
     uint32_t span_capacity;
 };
 
@@ -54,6 +55,7 @@ static void cpu_close(struct backend *b) {
     struct backend_cpu *c = cpu_of(b);
     mem_free(c->pool.scratch);
     free(c->spans);
+    free(c->watches);
     free(c);
 }
 
@@ -76,7 +78,9 @@ static int cpu_prepare(struct backend *b, const struct backend_limits *limits, s
     c->serial.threads = 1;
     c->span_capacity = limits->rows;
     c->spans = calloc(limits->rows, sizeof *c->spans);
-    if (c->spans == NULL) mem_exhausted("spans", limits->rows * sizeof *c->spans);
+    c->watches = calloc(limits->rows, sizeof *c->watches);
+    if (c->spans == NULL || c->watches == NULL)
+        mem_exhausted("spans", limits->rows * (sizeof *c->spans + sizeof *c->watches));
     return 0;
 }
 
@@ -287,12 +291,30 @@ static void cpu_round(struct backend *b, const float *x, uint32_t ldx, uint32_t 
     c->table->round(pool_for_rows(c, R, n), x, ldx, R, n, out, ldout);
 }
 
+_Static_assert(sizeof(struct cpu_key_range) == sizeof(struct backend_key_range) &&
+                   offsetof(struct cpu_key_range, end) == offsetof(struct backend_key_range, end),
+               "ranges pass from the backend to its ops as they are");
+
+static const struct cpu_watch *watch_of(struct backend_cpu *c, const struct backend_watch *watch,
+                                        uint32_t i) {
+    if (watch == NULL) return NULL;
+    c->watches[i] = (struct cpu_watch){.ranges = (const struct cpu_key_range *)watch->ranges,
+                                       .count = watch->count,
+                                       .first_row = watch->first_row,
+                                       .rows = watch->rows,
+                                       .shares = watch->shares};
+    return &c->watches[i];
+}
+
 static const struct cpu_span *spans_of(struct backend_cpu *c, const struct backend_span *spans,
                                        uint32_t count) {
     assert(count <= c->span_capacity);
     for (uint32_t i = 0; i < count; i++)
-        c->spans[i] = (struct cpu_span){spans[i].first_row, spans[i].rows, spans[i].first_position,
-                                        spans[i].pages};
+        c->spans[i] = (struct cpu_span){.first_row = spans[i].first_row,
+                                        .rows = spans[i].rows,
+                                        .first_position = spans[i].first_position,
+                                        .pages = spans[i].pages,
+                                        .watch = watch_of(c, spans[i].watch, i)};
     return c->spans;
 }
 

@@ -69,6 +69,8 @@ decode_rows(const struct attention_call *c, const struct cpu_pool *pool, int thr
     s.l += row;
     s.m_c += row;
     s.l_c += row;
+    s.w += row;
+    s.w_c += row;
     s.first += row;
     s.position += row;
     return s;
@@ -82,8 +84,7 @@ ENV_WORK uint32_t decode_item(const struct attention_call *c, const struct cpu_p
     for (uint32_t unit = 0; item >= d.first_item + d.blocks;) d = decode_unit_of(c, ++unit);
     uint32_t block = d.first_block + item - d.first_item;
     attention_enter(c, &s, &d.u);
-    uint32_t bad =
-        attention_block(c, &s, d.u.rows, d.u.g, d.u.span->pages[block], block * CPU_PAGE);
+    uint32_t bad = attention_block(c, &s, &d.u, d.u.span->pages[block], block * CPU_PAGE);
     return attention_bad_row(c, &d.u, bad);
 }
 
@@ -102,7 +103,7 @@ ENV_WORK void decode_fold(const struct attention_call *c, const struct cpu_pool 
         struct attention_slice s =
             decode_rows(c, pool, (int)(at % threads), at / threads * p->unit_rows);
         uint32_t block = d.first_block + item - d.first_item;
-        attention_fold_rows(c, &home, &s, d.u.rows, block * CPU_PAGE);
+        attention_fold_rows(c, &home, &s, &d.u, d.u.span->pages[block], block * CPU_PAGE);
     }
     if (start < last && last <= end) attention_leave(c, &home, &d.u);
 }
@@ -145,6 +146,9 @@ static int attention(const struct cpu_pool *pool, const struct cpu_span *spans, 
     uint64_t work = 0;
     for (uint32_t i = 0; i < count; i++) {
         assert(spans[i].rows > 0);
+        const struct cpu_watch *watch = spans[i].watch;
+        assert(watch == NULL || (watch->first_row <= spans[i].rows &&
+                                 watch->rows <= spans[i].rows - watch->first_row));
         work += (uint64_t)spans[i].rows * (spans[i].first_position + spans[i].rows) * a->H * a->E;
     }
     int threads = pool_threads(pool, work);

@@ -98,7 +98,7 @@ size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, ui
     size_t matmul = tile + a + row + panels;
     size_t scores = (size_t)SHAPE_QUERY_ROWS * SHAPE_SCORE_STRIDE * sizeof(float);
     size_t outputs = 2 * SHAPE_QUERY_ROWS * Ep * sizeof(float);
-    size_t columns = 6 * SHAPE_QUERY_ROWS * sizeof(float);
+    size_t columns = 8 * SHAPE_QUERY_ROWS * sizeof(float);
     size_t queries = shape_aligned((size_t)SHAPE_QUERY_ROWS * E * sizeof(float));
     size_t attention = scores + outputs + columns + queries;
     return shape_aligned(matmul > attention ? matmul : attention);

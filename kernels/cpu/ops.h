@@ -54,12 +54,26 @@ struct cpu_matrix {
     int parts;
 };
 
+// Ranges of keys whose share of the attention is wanted, for some rows of a span. Watching changes
+// no bit of the attention's output.
+struct cpu_key_range {
+    uint32_t first, end; // absolute positions [first, end); may lie anywhere
+};
+struct cpu_watch {
+    const struct cpu_key_range *ranges;
+    uint32_t count;
+    uint32_t first_row, rows; // the rows that are watched, counted within the span
+    float *shares;            // [rows][H][count] (NUMERICS.md, Evidence); ranges without a visible
+                              // key: +0
+};
+
 // Rows that attend together: consecutive rows of one sequence.
 struct cpu_span {
     uint32_t first_row;      // in q, k, v and out
     uint32_t rows;           // >= 1
     uint32_t first_position; // absolute position of first_row
     uint8_t *const *pages;   // this sequence's pages, block c at pages[c] + the call's layer offset
+    const struct cpu_watch *watch; // NULL: nothing is watched
 };
 
 struct cpu_attention {
@@ -109,7 +123,8 @@ struct cpu_ops {
                      uint32_t *bad_row);
 
     // out[r][h][E] (operands) for each row of each span, over all keys at positions <= its own (and
-    // inside the window). Returns 0, or -1 with *bad_row set when a score is not finite.
+    // inside the window); and the shares of watched rows. Returns 0, or -1 with *bad_row set when a
+    // score is not finite.
     int (*attention)(const struct cpu_pool *pool, const struct cpu_span *spans, uint32_t count,
                      const struct cpu_attention *a, const void *q, uint32_t ldq, void *out,
                      uint32_t ldout, uint32_t *bad_row);

@@ -6,13 +6,22 @@
 #include "tests/kernels/ops_support.h"
 
 // Ways to be wrong that the tests must notice.
-enum fault { RIGHT, SMALL_BLOCKS, REAL_MAXIMUM, RIGHT_TO_LEFT, WINDOW_PLUS_ONE, SCALED_LATE };
+enum fault {
+    RIGHT,
+    SMALL_BLOCKS,
+    REAL_MAXIMUM,
+    RIGHT_TO_LEFT,
+    WINDOW_PLUS_ONE,
+    SCALED_LATE,
+    ROUNDED_SHARES
+};
 
 // A sequence: q, k, v of every position, as fp32 values that are operands already.
 struct sequence {
     struct cpu_attention a;
     uint32_t length;
-    float *q, *k, *v; // [length][H][E], [length][G][E] twice
+    float *q, *k, *v;           // [length][H][E], [length][G][E] twice
+    struct cpu_key_range range; // whose share reference_row returns
 };
 
 static inline struct sequence sequence_make(const struct cpu_ops *ops, struct rng *r,
@@ -72,8 +81,16 @@ static inline float reference_chain(const float *x, size_t sx, const float *w, s
     return acc;
 }
 
+// The tree of a row reduction.
+static inline float reference_tree(float *lane) {
+    for (int half = 8; half > 0; half /= 2)
+        for (int j = 0; j < half; j++) lane[j] += lane[j + half];
+    return lane[0];
+}
+
 struct reference_block {
     float m, l;
+    float w, watched; // sums of the unrounded p: all keys, those of the sequence's range
     float o[256];
 };
 
@@ -85,7 +102,8 @@ static inline bool reference_of_block(const struct sequence *s, bool pairs, uint
     uint32_t g = h / (a->H / a->G), visible = 0;
     uint32_t window = a->window + (fault == WINDOW_PLUS_ONE);
     const double log2e = 1.4426950408889634;
-    float p[CPU_PAGE] = {0}, v[CPU_PAGE] = {0}, score[CPU_PAGE], max = -INFINITY, lane[16] = {0};
+    float p[CPU_PAGE] = {0}, v[CPU_PAGE] = {0}, score[CPU_PAGE], max = -INFINITY, lane[16] = {0},
+          all[16] = {0}, watched[16] = {0};
     bool seen[CPU_PAGE] = {false};
     for (uint32_t j = base; j < end && j <= t; j++) {
         if (a->window != 0 && t - j >= window) continue;
@@ -107,12 +125,15 @@ static inline bool reference_of_block(const struct sequence *s, bool pairs, uint
     for (uint32_t j = 0; j < end - base; j++) {
         if (!seen[j]) continue;
         p[j] = num_exp2(score[j] - out->m);
+        float kept = fault == ROUNDED_SHARES ? num_from_bf16(num_bf16(p[j])) : p[j];
+        all[j % 16] += kept;
+        if (base + j >= s->range.first && base + j < s->range.end) watched[j % 16] += kept;
         if (pairs) p[j] = num_from_bf16(num_bf16(p[j]));
         lane[j % 16] += p[j];
     }
-    for (int half = 8; half > 0; half /= 2)
-        for (int j = 0; j < half; j++) lane[j] += lane[j + half];
-    out->l = lane[0];
+    out->l = reference_tree(lane);
+    out->w = reference_tree(all);
+    out->watched = reference_tree(watched);
     for (uint32_t e = 0; e < a->E; e++) {
         for (uint32_t j = 0; j < end - base; j++)
             v[j] = seen[j] ? s->v[((size_t)(base + j) * a->G + g) * a->E + e] : 0.0f;
@@ -121,9 +142,15 @@ static inline bool reference_of_block(const struct sequence *s, bool pairs, uint
     return true;
 }
 
-// The row of query t and head h before its rounding to an operand: E floats.
-ENV_WORK void reference_row(const struct sequence *s, bool pairs, uint32_t t, uint32_t h,
-                            enum fault fault, float *out) {
+static inline float reference_folded(float sum, float old, float block, float new) {
+    float kept = sum * old, added = block * new;
+    return kept + added;
+}
+
+// The row of query t and head h before its rounding to an operand: E floats. Returns the share of
+// its attention on the sequence's range.
+ENV_WORK float reference_row(const struct sequence *s, bool pairs, uint32_t t, uint32_t h,
+                             enum fault fault, float *out) {
     uint32_t size = fault == SMALL_BLOCKS ? CPU_PAGE / 2 : CPU_PAGE, blocks = t / size + 1;
     struct reference_block all = {0}, next;
     bool started = false;
@@ -137,16 +164,16 @@ ENV_WORK void reference_row(const struct sequence *s, bool pairs, uint32_t t, ui
         }
         float M = all.m > next.m ? all.m : next.m;
         float old = num_exp2(all.m - M), new = num_exp2(next.m - M);
-        float l_old = all.l * old, l_new = next.l * new;
-        all.l = l_old + l_new;
-        for (uint32_t e = 0; e < s->a.E; e++) {
-            float o_old = all.o[e] * old, o_new = next.o[e] * new;
-            all.o[e] = o_old + o_new;
-        }
+        all.l = reference_folded(all.l, old, next.l, new);
+        all.w = reference_folded(all.w, old, next.w, new);
+        all.watched = reference_folded(all.watched, old, next.watched, new);
+        for (uint32_t e = 0; e < s->a.E; e++)
+            all.o[e] = reference_folded(all.o[e], old, next.o[e], new);
         all.m = M;
     }
     float inverse = 1.0f / all.l;
     for (uint32_t e = 0; e < s->a.E; e++) out[e] = all.o[e] * inverse;
+    return all.watched / all.w;
 }
 
 // Writes K and V of positions [from, to) to layer 1 of the pages.
@@ -164,21 +191,28 @@ static inline void sequence_append(const struct cpu_ops *ops, const struct cpu_p
     free(v);
 }
 
-// Appends and attends to positions [from, to) of a sequence in one call. Returns operands
-// [to - from][H][E].
-static inline void *sequence_step(const struct cpu_ops *ops, const struct cpu_pool *pool,
-                                  const struct sequence *s, struct pages *p, uint32_t from,
-                                  uint32_t to) {
+// Attends to positions [from, to), which are appended already; `watch` may be NULL. Returns
+// operands [to - from][H][E].
+static inline void *sequence_attend(const struct cpu_ops *ops, const struct cpu_pool *pool,
+                                    const struct sequence *s, const struct pages *p, uint32_t from,
+                                    uint32_t to, const struct cpu_watch *watch) {
     struct cpu_attention a = s->a;
     a.page_offset = p->layer_bytes;
     uint32_t rows = to - from, nq = a.H * a.E, bad = 0;
-    struct cpu_span span = {.rows = rows, .first_position = from, .pages = p->page};
+    struct cpu_span span = {.rows = rows, .first_position = from, .pages = p->page, .watch = watch};
     void *q = ops_operands(ops, s->q + (size_t)from * nq, rows, nq, nq);
     void *out = ops_alloc((size_t)rows * nq * ops->operand_bytes);
-    sequence_append(ops, pool, s, p, from, to);
     assert_int_equal(ops->attention(pool, &span, 1, &a, q, nq, out, nq, &bad), 0);
     free(q);
     return out;
+}
+
+// Appends and attends to positions [from, to) of a sequence in one call.
+static inline void *sequence_step(const struct cpu_ops *ops, const struct cpu_pool *pool,
+                                  const struct sequence *s, struct pages *p, uint32_t from,
+                                  uint32_t to) {
+    sequence_append(ops, pool, s, p, from, to);
+    return sequence_attend(ops, pool, s, p, from, to, NULL);
 }
 
 #endif

@@ -126,7 +126,7 @@ static void test_same_bits_in_company(void **state) {
             float *q = ops_alloc((size_t)rows * width * sizeof *q);
             for (uint32_t i = 0, at = 0; i < SPANS; i++) {
                 uint32_t n = (i + (uint32_t)threads) % SPANS; // another order each time
-                spans[i] = (struct cpu_span){at, last[n], lengths[n] - last[n], p[n].page};
+                spans[i] = (struct cpu_span){at, last[n], lengths[n] - last[n], p[n].page, NULL};
                 memcpy(q + (size_t)at * width, s[n].q + (size_t)(lengths[n] - last[n]) * width,
                        (size_t)last[n] * width * sizeof *q);
                 at += last[n];
@@ -186,8 +186,8 @@ static void test_same_bits_when_blocks_are_shared_out(void **state) {
             for (int threads = 2; threads <= 8; threads += threads == 3 ? 5 : 1) {
                 struct cpu_pool pool = ops_pool(threads);
                 char *out = ops_alloc(2 * bytes);
-                struct cpu_span spans[2] = {{0, cases[i].rows, from, p.page},
-                                            {cases[i].rows, cases[i].rows, from, p.page}};
+                struct cpu_span spans[2] = {{0, cases[i].rows, from, p.page, NULL},
+                                            {cases[i].rows, cases[i].rows, from, p.page, NULL}};
                 for (uint32_t count = 1; count <= 2; count++) {
                     memset(out, 0, 2 * bytes);
                     assert_int_equal(
