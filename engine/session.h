@@ -54,6 +54,7 @@ void session_close(struct session *s); // NULL is allowed
 const struct session_plan *session_plan(const struct session *s);
 struct backend *session_backend(const struct session *s);
 struct kv_pool *session_kv(const struct session *s);
+const struct weights *session_weights(const struct session *s);
 
 // Sequences: kv_sequence_open, kv_fork, kv_truncate, kv_sequence_close on session_kv.
 
