@@ -36,7 +36,8 @@ struct backend_matrix; // the backend's own
 
 // Ranges of keys whose share of the attention is wanted, for some rows of a span: the sum of the
 // unrounded weights over a range's visible keys by that over all visible keys (NUMERICS.md,
-// Evidence). All of it is on the host. Watching changes no bit of the attention's output.
+// Evidence). Ranges are on the host, shares on the device. Watching changes no bit of the
+// attention's output.
 struct backend_key_range {
     uint32_t first, end; // absolute positions [first, end); may lie anywhere
 };
@@ -44,7 +45,7 @@ struct backend_watch {
     const struct backend_key_range *ranges;
     uint32_t count;
     uint32_t first_row, rows; // the rows that are watched, counted within the span
-    float *shares;            // [rows][H][count], written when attention returns
+    float *shares;            // [rows][H][count]
 };
 
 // Consecutive rows of one sequence that attend together.
@@ -73,12 +74,6 @@ struct backend_options {
     const char *numerics; // "bf16-1", "f32"
     const char *op_table; // NULL: the fastest that proves itself; "c", "avx2", ...
     int threads;          // 0: as many as the process may use
-};
-
-struct backend_ceilings {
-    double flop_per_s;       // as its matrix products use arithmetic; 0: no measure
-    double read_bytes_per_s; // memory of the size that was given, so caches count as they do there
-    size_t near_bytes;       // the caches that its cores have for themselves, together
 };
 
 struct backend;
@@ -137,10 +132,10 @@ struct backend_ops {
     void (*argmax)(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out);
     void (*log_sum_exp)(struct backend *b, const float *z, uint32_t R, uint32_t n, float *out);
 
-    // What the device can do at most, measured now (milliseconds, and some readings of `bytes` at
-    // `memory`, which is of this backend and was written before).
-    void (*ceilings)(struct backend *b, const void *memory, size_t bytes,
-                     struct backend_ceilings *out);
+    // What the device can do at most, measured: arithmetic as its matrix products use it, and
+    // reading `bytes` of memory again and again. 0: no measure.
+    int (*ceilings)(struct backend *b, size_t bytes, double *flop_per_s, double *read_bytes_per_s,
+                    struct err *e);
 };
 
 struct backend {

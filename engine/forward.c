@@ -24,6 +24,7 @@ enum buffer {
     BUFFER_HIDDEN,  // operands [R][F]
     BUFFER_ANGLES,  // fp32 [R][rotary/2][2]
     BUFFER_LOGITS,  // fp32 [LOGIT_ROWS][V]
+    BUFFER_SHARES,  // fp32 [L][H][watched], watch behind watch in a layer
     BUFFER_COUNT
 };
 
@@ -31,12 +32,13 @@ struct forward {
     struct backend *b;
     const struct model_config *c;
     const struct weights *w;
-    uint32_t rows;
+    uint32_t rows, watched;
     uint32_t ld_model, ld_heads, ld_groups, ld_hidden; // strides of operand rows, in elements
     uint32_t qkv_width;
     size_t layer_bytes; // of one layer in a KV page
     void *buffer[BUFFER_COUNT];
     float *angles; // host
+    float *shares; // host, as BUFFER_SHARES
 };
 
 static uint32_t stride(const struct backend *b, uint32_t n) {
@@ -49,7 +51,7 @@ static uint32_t qkv_width(const struct model_config *c) {
 }
 
 static void buffer_sizes(const struct backend *b, const struct model_config *c, uint32_t rows,
-                         uint64_t bytes[BUFFER_COUNT]) {
+                         uint32_t watched, uint64_t bytes[BUFFER_COUNT]) {
     uint64_t f = sizeof(float), o = b->operand_bytes, r = rows;
     bytes[BUFFER_X] = r * c->D * f;
     bytes[BUFFER_X_WANTED] = bytes[BUFFER_X];
@@ -64,11 +66,13 @@ static void buffer_sizes(const struct backend *b, const struct model_config *c, 
     bytes[BUFFER_HIDDEN] = r * stride(b, c->F) * o;
     bytes[BUFFER_ANGLES] = r * c->rope_dimensions * f;
     bytes[BUFFER_LOGITS] = (uint64_t)(rows < LOGIT_ROWS ? rows : LOGIT_ROWS) * c->V * f;
+    bytes[BUFFER_SHARES] = (uint64_t)c->L * c->H * watched * f;
 }
 
-uint64_t forward_bytes(const struct backend *b, const struct model_config *c, uint32_t rows) {
+uint64_t forward_bytes(const struct backend *b, const struct model_config *c, uint32_t rows,
+                       uint32_t watched) {
     uint64_t bytes[BUFFER_COUNT], sum = 0;
-    buffer_sizes(b, c, rows, bytes);
+    buffer_sizes(b, c, rows, watched, bytes);
     for (int i = 0; i < BUFFER_COUNT; i++) sum += bytes[i];
     return sum;
 }
@@ -102,7 +106,7 @@ static int check_config(const struct model_config *c, struct err *e) {
 }
 
 int forward_open(struct backend *b, const struct model_config *c, const struct weights *w,
-                 uint32_t rows, struct forward **out, struct err *e) {
+                 uint32_t rows, uint32_t watched, struct forward **out, struct err *e) {
     TRY(check_config(c, e));
     struct forward *f = calloc(1, sizeof *f);
     if (f == NULL) mem_exhausted("forward", sizeof *f);
@@ -111,6 +115,7 @@ int forward_open(struct backend *b, const struct model_config *c, const struct w
         .c = c,
         .w = w,
         .rows = rows,
+        .watched = watched,
         .ld_model = stride(b, c->D),
         .ld_heads = stride(b, c->H * c->E),
         .ld_groups = stride(b, c->G * c->E),
@@ -121,7 +126,9 @@ int forward_open(struct backend *b, const struct model_config *c, const struct w
     f->angles = calloc((size_t)rows * c->rope_dimensions + 1, sizeof *f->angles);
     if (f->angles == NULL) mem_exhausted("angles", (size_t)rows * c->rope_dimensions);
     uint64_t bytes[BUFFER_COUNT];
-    buffer_sizes(b, c, rows, bytes);
+    buffer_sizes(b, c, rows, watched, bytes);
+    f->shares = malloc(bytes[BUFFER_SHARES] + 1);
+    if (f->shares == NULL) mem_exhausted("shares of attention", bytes[BUFFER_SHARES]);
     for (int i = 0; i < BUFFER_COUNT; i++)
         if (b->ops->alloc(b, bytes[i], "activations", &f->buffer[i], e) != 0) {
             forward_close(f);
@@ -135,6 +142,7 @@ void forward_close(struct forward *f) {
     if (f == NULL) return;
     for (int i = 0; i < BUFFER_COUNT; i++) f->b->ops->free(f->b, f->buffer[i]);
     free(f->angles);
+    free(f->shares);
     free(f);
 }
 
@@ -192,6 +200,41 @@ static void finish_rows(struct forward *f, uint32_t layer, uint32_t R, const voi
     ops->gate(b, c->gate_gelu, f->buffer[BUFFER_GATE_UP], 2 * c->F, R, c->F,
               f->buffer[BUFFER_HIDDEN], f->ld_hidden);
     ops->matmul(b, f->buffer[BUFFER_HIDDEN], f->ld_hidden, R, w->down, NULL, true, x, c->D);
+}
+
+// Where the watched rows of a layer put their shares. A span's last row is watched; the wanted span
+// that the last layer takes instead may begin later.
+static void aim_watches(struct forward *f, const struct forward_batch *batch, uint32_t layer) {
+    bool last = layer + 1 == f->c->L;
+    uint32_t count = last ? batch->wanted_span_count : batch->span_count;
+    const struct backend_span *spans = last ? batch->wanted_spans : batch->spans;
+    float *to = (float *)f->buffer[BUFFER_SHARES] + (size_t)layer * f->c->H * f->watched;
+    for (uint32_t i = 0, w = 0; i < count && w < batch->watch_count; i++) {
+        struct backend_watch *watch = &batch->watches[w].watch;
+        if (spans[i].watch != watch) continue;
+        watch->first_row = spans[i].rows - 1;
+        watch->rows = 1;
+        watch->shares = to;
+        to += (size_t)f->c->H * watch->count;
+        w++;
+    }
+}
+
+// One download a pass, then to each watch its own.
+static void take_shares(struct forward *f, const struct forward_batch *batch) {
+    if (batch->watch_count == 0) return;
+    const struct model_config *c = f->c;
+    size_t layer_shares = (size_t)c->H * f->watched;
+    f->b->ops->download(f->b, f->shares, f->buffer[BUFFER_SHARES],
+                        c->L * layer_shares * sizeof *f->shares);
+    const float *from = f->shares;
+    for (uint32_t w = 0; w < batch->watch_count; w++) {
+        const struct forward_watch *watch = &batch->watches[w];
+        size_t n = (size_t)c->H * watch->watch.count;
+        for (uint32_t layer = 0; layer < c->L; layer++)
+            memcpy(watch->shares + layer * n, from + layer * layer_shares, n * sizeof *from);
+        from += n;
+    }
 }
 
 static int attend_spans(struct forward *f, const struct forward_batch *batch,
@@ -272,6 +315,7 @@ int forward_run(struct forward *f, const struct forward_batch *batch,
                                       .window = c->window,
                                       .page_offset = f->layer_bytes * layer};
         TRY(project_rows(f, batch, layer, &a, e));
+        aim_watches(f, batch, layer);
         if (layer + 1 < c->L) {
             TRY(attend_spans(f, batch, batch->spans, batch->span_count, layer, &a, e));
             finish_rows(f, layer, batch->rows, f->buffer[BUFFER_ATTENDED], x);
@@ -283,5 +327,6 @@ int forward_run(struct forward *f, const struct forward_batch *batch,
         f->b->ops->sync(f->b);
         return 0;
     }
+    take_shares(f, batch);
     return hand_out(f, batch, x, sink, e);
 }

@@ -12,6 +12,13 @@
 
 struct forward;
 
+// A watched row: the last one of a span, and wanted. `watch` is what its span and its wanted span
+// point to; rows and shares of it are the pass's own.
+struct forward_watch {
+    struct backend_watch watch;
+    float *shares; // host, [L][H][watch.count]; there when the row is handed out
+};
+
 // Rows of one call, from one or several sequences. Their pages have room for them.
 struct forward_batch {
     uint32_t rows;
@@ -25,6 +32,8 @@ struct forward_batch {
     uint32_t wanted_count;
     const struct backend_span *wanted_spans;
     uint32_t wanted_span_count;
+    struct forward_watch *watches;
+    uint32_t watch_count;
 };
 
 // Called for each wanted row in ascending order. `logits` [V] is on the device and valid during the
@@ -34,13 +43,14 @@ struct forward_sink {
     void *context;
 };
 
-// Device bytes of the buffers for calls of up to `rows` rows.
-uint64_t forward_bytes(const struct backend *b, const struct model_config *c, uint32_t rows);
+// Device bytes of the buffers for calls of up to `rows` rows and `watched` ranges over all watches.
+uint64_t forward_bytes(const struct backend *b, const struct model_config *c, uint32_t rows,
+                       uint32_t watched);
 struct backend_limits forward_limits(const struct model_config *c, uint32_t rows);
 
 // Borrows everything it is given. What the layer loop cannot compute is refused by name.
 int forward_open(struct backend *b, const struct model_config *c, const struct weights *w,
-                 uint32_t rows, struct forward **out, struct err *e);
+                 uint32_t rows, uint32_t watched, struct forward **out, struct err *e);
 void forward_close(struct forward *f); // NULL is allowed
 
 // Appends K and V of the rows to their sequences' pages and hands out the wanted logits. Allocates

@@ -64,12 +64,28 @@ struct provider_identity {
 };
 
 struct provider_capabilities {
-    bool exact_ids;         // tokenize gives the ids that the model consumes
-    bool log_probabilities; // not asked for by the run loop yet
-    bool evidence;
+    bool exact_ids;          // tokenize gives the ids that the model consumes
+    bool log_probabilities;  // not asked for by the run loop yet
+    bool evidence;           // says what attention the spans of a request get; has exact ids
     bool deterministic;      // equal requests give equal bytes
     int in_flight;           // how many requests it takes at once
     uint32_t context_tokens; // prompt and reply together; 0: not limited by the provider
+};
+
+// Prompt tokens whose share of attention is wanted. Spans with one subject are looked at as one.
+struct provider_span {
+    int subject; // 0 .. subject_count - 1
+    uint32_t first_token, tokens;
+};
+
+// What one subject gets, out of 1. The row of a token says where the model looks when it has read
+// that token and chooses the next: the last prompt token's row gives the first reply token, and a
+// reply token's row gives the one behind it. Arrays are [layers][heads].
+struct provider_attention {
+    const double *prompt;     // of the last prompt token's row
+    const double *reply_mean; // over the rows of reply tokens, ascending; NULL: there are none,
+    const double *reply_max;  // for the first token ended the reply
+    double prompt_tokens, reply_tokens; // share of the tokens that the rows see; the mean of it
 };
 
 struct provider_request {
@@ -79,7 +95,9 @@ struct provider_request {
     size_t piece_count;
     struct provider_ids ids; // the prompt's ids (exact_ids), else count 0
     const struct provider_generation *generation;
-    struct rng sampling; // the stream of this reply (NUMERICS, "Choice of a token")
+    struct rng sampling;               // the stream of this reply (NUMERICS, "Choice of a token")
+    const struct provider_span *spans; // watched; none unless opened with watched_spans
+    int span_count, subject_count;
 };
 
 struct provider_completion {
@@ -91,7 +109,9 @@ struct provider_completion {
     struct provider_ids ids; // reply ids without the stop token (exact_ids only)
     int tokens;
     enum provider_finish finish;
-    int stop_id; // the token that ended the reply, -1 when none did
+    int stop_id;                                // the token that ended the reply, -1 when none did
+    const struct provider_attention *attention; // [subject_count] of the request; NULL: not watched
+    uint32_t layers, heads;
     // facts for timings.jsonl only
     double wall_ms, cpu_ms, prefill_ms, decode_ms;
     int shared_tokens; // prompt tokens whose KV was reused
@@ -145,6 +165,7 @@ struct provider_options {
     bool beyond_trained;       // context_tokens may exceed the trained context
     int threads;               // 0: as many as the machine has
     uint64_t memory_bytes;     // bound on KV and scratch; 0: from the machine
+    uint32_t watched_spans;    // most of one request; 0: no evidence
     bool plan_only; // tokenizer and template only: submit is refused, weights stay closed
 };
 

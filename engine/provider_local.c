@@ -164,6 +164,7 @@ static json_t *manifest_of(const struct local *l, const struct provider_options 
 static void describe(struct local *l, const struct provider_options *o, const struct backend *b,
                      uint32_t context_tokens) {
     l->base.can = (struct provider_capabilities){.exact_ids = true,
+                                                 .evidence = true,
                                                  .deterministic = true,
                                                  .in_flight = IN_FLIGHT,
                                                  .context_tokens = context_tokens};
@@ -200,6 +201,7 @@ static int open_session(struct local *l, const struct provider_options *o, struc
                                       .memory_bytes = o->memory_bytes,
                                       .cancel = &l->cancelled};
     walk_session_options(&options, context, IN_FLIGHT);
+    options.watched = IN_FLIGHT * o->watched_spans;
     TRY(session_open(l->model, &options, &l->session, e));
     l->walk = walk_open(l->session, &l->vocabulary, IN_FLIGHT);
     describe(l, o, session_backend(l->session), context);

@@ -18,6 +18,7 @@ struct session {
     int32_t *ids;
     uint32_t *positions, *wanted, *row_item, *row_index;
     struct backend_span *spans, *wanted_spans;
+    struct forward_watch *watches;
 };
 
 static void *host_array(size_t count, size_t size) {
@@ -40,7 +41,7 @@ static int open_parts(struct session *s, const struct session_options *o, struct
     TRY(kv_open(b, b->ops->kv_layer_bytes(b, c->G, c->E), c->L, s->plan.pages, s->plan.sequences,
                 s->plan.context_tokens, &s->kv, e));
     TRY(weights_load(b, s->model, s->plan.storage, &s->weights, e));
-    return forward_open(b, c, s->weights, s->plan.chunk_tokens, &s->forward, e);
+    return forward_open(b, c, s->weights, s->plan.chunk_tokens, s->plan.watched, &s->forward, e);
 }
 
 int session_open(const struct model *m, const struct session_options *o, struct session **out,
@@ -61,6 +62,7 @@ int session_open(const struct model *m, const struct session_options *o, struct 
     s->row_index = host_array(rows, sizeof *s->row_index);
     s->spans = host_array(rows, sizeof *s->spans);
     s->wanted_spans = host_array(rows, sizeof *s->wanted_spans);
+    s->watches = host_array(rows, sizeof *s->watches);
     *out = s;
     return 0;
 }
@@ -79,11 +81,16 @@ void session_close(struct session *s) {
     free(s->row_index);
     free(s->spans);
     free(s->wanted_spans);
+    free(s->watches);
     free(s);
 }
 
 const struct session_plan *session_plan(const struct session *s) {
     return &s->plan;
+}
+
+const struct model_config *session_model(const struct session *s) {
+    return &s->model->config;
 }
 
 struct backend *session_backend(const struct session *s) {
@@ -92,10 +99,6 @@ struct backend *session_backend(const struct session *s) {
 
 struct kv_pool *session_kv(const struct session *s) {
     return s->kv;
-}
-
-const struct weights *session_weights(const struct session *s) {
-    return s->weights;
 }
 
 const float *session_row_logits(struct session *s, const struct session_row *row) {
@@ -112,9 +115,13 @@ float session_row_log_sum_exp(struct session *s, const struct session_row *row) 
 
 static int check_items(const struct session *s, const struct session_item *items, uint32_t count,
                        struct err *e) {
+    uint32_t watched = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct session_item *item = &items[i];
         assert(item->count >= 1 && item->sequence->used);
+        assert(item->watch == NULL || item->logits != SESSION_NONE);
+        watched += item->watch != NULL ? item->watch->count : 0;
+        assert(watched <= s->plan.watched);
         for (uint32_t j = 0; j < i; j++) assert(items[j].sequence != item->sequence);
         uint64_t length = (uint64_t)item->sequence->length + item->count;
         if (length > s->plan.context_tokens)
@@ -151,8 +158,15 @@ static void add_rows(struct session *s, const struct session_item *items, struct
         s->row_item[first + i] = at.item;
         s->row_index[first + i] = at.index + i;
     }
-    s->spans[batch->span_count++] = span;
     bool ends = at.index + rows == item->count;
+    if (ends && item->watch != NULL) {
+        struct forward_watch *watch = &s->watches[batch->watch_count++];
+        *watch = (struct forward_watch){
+            .watch = {.ranges = item->watch->ranges, .count = item->watch->count},
+            .shares = item->watch->shares};
+        span.watch = &watch->watch;
+    }
+    s->spans[batch->span_count++] = span;
     if (item->logits == SESSION_ALL || (item->logits == SESSION_LAST && ends)) {
         uint32_t skip = item->logits == SESSION_ALL ? 0 : rows - 1;
         span.first_row += skip;
@@ -171,7 +185,8 @@ static struct cursor build_pass(struct session *s, const struct session_item *it
                                     .positions = s->positions,
                                     .spans = s->spans,
                                     .wanted = s->wanted,
-                                    .wanted_spans = s->wanted_spans};
+                                    .wanted_spans = s->wanted_spans,
+                                    .watches = s->watches};
     while (at.item < count && batch->rows < s->plan.chunk_tokens) {
         uint32_t left = items[at.item].count - at.index;
         uint32_t room = s->plan.chunk_tokens - batch->rows;

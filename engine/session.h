@@ -19,6 +19,7 @@ struct session_options {
     bool beyond_trained;     // context_tokens may exceed the trained context
     uint32_t chunk_tokens;   // rows of one pass; 0: 512. Changes no bit
     uint32_t sequences;      // at once; 0: 1
+    uint32_t watched;        // most ranges that the items of one call watch together
     // KV pages: as many as memory gives between the two. 0: one context and a page for a fork; the
     // least again.
     uint32_t pages_least, pages_most;
@@ -29,7 +30,7 @@ struct session_options {
 // What a session takes, decided before anything is loaded.
 struct session_plan {
     enum backend_storage storage;
-    uint32_t context_tokens, chunk_tokens, sequences, pages;
+    uint32_t context_tokens, chunk_tokens, sequences, pages, watched;
     uint64_t page_bytes;
     uint64_t weights_bytes, kv_bytes, activation_bytes, scratch_bytes, total_bytes;
     uint64_t free_bytes; // what the device could give
@@ -52,11 +53,18 @@ int session_open(const struct model *m, const struct session_options *o, struct 
                  struct err *e);
 void session_close(struct session *s); // NULL is allowed
 const struct session_plan *session_plan(const struct session *s);
+const struct model_config *session_model(const struct session *s);
 struct backend *session_backend(const struct session *s);
 struct kv_pool *session_kv(const struct session *s);
-const struct weights *session_weights(const struct session *s);
 
 // Sequences: kv_sequence_open, kv_fork, kv_truncate, kv_sequence_close on session_kv.
+
+// Ranges of positions whose share of attention is wanted of the last row of an item.
+struct session_watch {
+    const struct backend_key_range *ranges;
+    uint32_t count;
+    float *shares; // [L][H][count], there when the sink gets the row
+};
 
 enum session_logits { SESSION_NONE, SESSION_LAST, SESSION_ALL };
 
@@ -66,6 +74,7 @@ struct session_item {
     const int32_t *ids;
     uint32_t count; // >= 1
     enum session_logits logits;
+    const struct session_watch *watch; // NULL: nothing is watched; the last row must be wanted
 };
 
 // The numbers behind one token: what the model expects after it.

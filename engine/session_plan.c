@@ -71,10 +71,12 @@ int session_plan_make(struct backend *b, const struct model *m, const struct ses
     TRY(session_context_tokens(m, o->context_tokens, o->beyond_trained, &p.context_tokens, e));
     p.chunk_tokens = o->chunk_tokens != 0 ? o->chunk_tokens : DEFAULT_CHUNK;
     p.sequences = o->sequences != 0 ? o->sequences : 1;
+    p.watched = o->watched;
     TRY(b->ops->memory_free_bytes(b, &p.free_bytes, e));
     const struct model_config *c = &m->config;
     struct backend_limits limits = forward_limits(c, p.chunk_tokens);
-    p.activation_bytes = forward_bytes(b, c, p.chunk_tokens) + (uint64_t)c->V * sizeof(float);
+    p.activation_bytes =
+        forward_bytes(b, c, p.chunk_tokens, p.watched) + (uint64_t)c->V * sizeof(float);
     p.scratch_bytes = b->ops->scratch_bytes(b, &limits);
     p.page_bytes = (uint64_t)b->ops->kv_layer_bytes(b, c->G, c->E) * c->L;
     uint32_t least = o->pages_least != 0 ? o->pages_least : kv_pages_of(p.context_tokens) + 1;

@@ -2,6 +2,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/sampler.h"
+#include "engine/watch.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct leaf {
     struct rng sampling;
     struct kv_sequence *sequence; // while growing
     struct continuation reply;
+    struct watch watch;
     int32_t last;   // sampled, not yet passed
     int32_t chosen; // by the pass that runs; counts only when the pass succeeds
     bool failed;
@@ -105,6 +107,16 @@ static int check_request(const struct walk *w, const struct provider_request *r,
              "%s: a prompt of %zu tokens and a reply of up to %d do not fit the context of %u "
              "tokens; nothing is cut: raise context_tokens, or lower the length or max_tokens",
              r->key, r->ids.count, g->max_tokens, context);
+    uint32_t spans_most = session_plan(w->session)->watched / (uint32_t)w->in_flight;
+    if (r->span_count < 0 || (uint32_t)r->span_count > spans_most)
+        FAIL(e, ERR_CONFIG, "%s: %d spans are to be watched; the model is open for %u", r->key,
+             r->span_count, spans_most);
+    for (int i = 0; i < r->span_count; i++) {
+        const struct provider_span *s = &r->spans[i];
+        if (s->subject < 0 || s->subject >= r->subject_count ||
+            (uint64_t)s->first_token + s->tokens > r->ids.count)
+            FAIL(e, ERR_CONFIG, "%s: the watched span %d lies outside the prompt", r->key, i);
+    }
     for (size_t i = 0; i < r->ids.count; i++)
         if (r->ids.ids[i] < 0 || (uint32_t)r->ids.ids[i] >= w->vocabulary->size)
             FAIL(e, ERR_INPUT, "%s: token id %d (number %zu) is outside the vocabulary of %u",
@@ -138,6 +150,7 @@ int walk_submit(struct walk *w, const struct provider_request *request, bool *ac
     l->generation.stop = stop;
     continuation_start(&l->reply, w->vocabulary, stop, l->generation.stop_count,
                        l->generation.max_tokens, a);
+    watch_start(&l->watch, session_model(w->session), request, a);
     return 0;
 }
 
@@ -185,8 +198,14 @@ static int run_pass(struct walk *w, struct leaf **leaves, int count, struct err 
     return session_forward(w->session, w->items, (uint32_t)count, &sink, e);
 }
 
+// What a pass watches for a leaf.
+static const struct session_watch *watched(const struct leaf *l) {
+    return l->watch.item.count > 0 ? &l->watch.item : NULL;
+}
+
 // The chosen token becomes part of the reply.
 static void leaf_add(struct walk *w, struct leaf *l) {
+    watch_add(&l->watch);
     l->last = l->chosen;
     continuation_add(&l->reply, l->last);
     if (l->reply.ended) leaf_end(w, l);
@@ -245,7 +264,8 @@ static int prefill(struct walk *w, struct leaf *l, uint32_t shared, struct err *
     w->items[0] = (struct session_item){.sequence = w->trunk,
                                         .ids = l->ids.ids + shared,
                                         .count = count - shared,
-                                        .logits = SESSION_LAST};
+                                        .logits = SESSION_LAST,
+                                        .watch = watched(l)};
     TRY(run_pass(w, &l, 1, e));
     return kv_fork(session_kv(w->session), w->trunk, &l->sequence, e);
 }
@@ -287,7 +307,8 @@ static int grow(struct walk *w, struct leaf **leaves, int count, struct err *e) 
         w->items[i] = (struct session_item){.sequence = leaves[i]->sequence,
                                             .ids = &leaves[i]->last,
                                             .count = 1,
-                                            .logits = SESSION_LAST};
+                                            .logits = SESSION_LAST,
+                                            .watch = watched(leaves[i])};
     TRY(run_pass(w, leaves, count, e));
     wall = clock_ns() - wall;
     cpu = clock_cpu_ns() - cpu;
@@ -331,6 +352,11 @@ static void deliver(struct leaf *l, struct arena *a, struct provider_completion 
         .decode_ms = CLOCK_MS(l->decode_ns),
         .shared_tokens = l->shared_tokens,
     };
+    if (!l->failed) {
+        out->attention = watch_end(&l->watch, a);
+        out->layers = l->watch.model->L;
+        out->heads = l->watch.model->H;
+    }
     if (r->count > 0) memcpy(out->ids.ids, r->ids, r->count * sizeof *r->ids);
     if (l->failed) {
         out->reason_code = reason_of(l->failure.code);

@@ -46,7 +46,10 @@ static int score_line(struct session *s, struct scoring *sc, struct err *e) {
     buf_clear(&sc->tops);
     struct kv_sequence *sequence;
     TRY(kv_sequence_open(session_kv(s), &sequence, e));
-    struct session_item item = {sequence, sc->ids->ids, (uint32_t)sc->ids->count, SESSION_ALL};
+    struct session_item item = {.sequence = sequence,
+                                .ids = sc->ids->ids,
+                                .count = (uint32_t)sc->ids->count,
+                                .logits = SESSION_ALL};
     struct session_sink sink = {score_row, sc};
     int result = session_forward(s, &item, 1, &sink, e);
     kv_sequence_close(session_kv(s), sequence);

@@ -29,7 +29,8 @@ static void hash_model(const char *path, const struct cpu_ops *table, const int3
                                 .threads = 1};
     struct probe p = probe_open(path, &o);
     struct run r = {hash_open(), p.model->config.V * sizeof(float)};
-    struct session_item item = {probe_sequence(&p), ids, count, SESSION_ALL};
+    struct session_item item = {
+        .sequence = probe_sequence(&p), .ids = ids, .count = count, .logits = SESSION_ALL};
     struct session_sink sink = {add_row, &r};
     struct err e = {0};
     ASSERT_OK(session_forward(p.session, &item, 1, &sink, &e), e);

@@ -123,7 +123,8 @@ static void rows_of(struct probe *p, struct rows *out) {
     ids[TOKENS + REPLY - 1] = END;
     struct err e = {0};
     struct kv_sequence *s = probe_sequence(p);
-    const struct session_item item = {s, ids, TOKENS + REPLY, SESSION_ALL};
+    const struct session_item item = {
+        .sequence = s, .ids = ids, .count = TOKENS + REPLY, .logits = SESSION_ALL};
     const struct session_sink sink = {take_row, out};
     ASSERT_OK(session_forward(p->session, &item, 1, &sink, &e), e);
     kv_sequence_close(session_kv(p->session), s);

@@ -63,8 +63,10 @@ int probe_feed_parts(struct probe *p, const struct probe_part *parts, uint32_t c
     struct session_item items[64];
     assert_true(count <= 64);
     for (uint32_t i = 0; i < count; i++)
-        items[i] =
-            (struct session_item){parts[i].sequence, parts[i].ids, parts[i].count, SESSION_ALL};
+        items[i] = (struct session_item){.sequence = parts[i].sequence,
+                                         .ids = parts[i].ids,
+                                         .count = parts[i].count,
+                                         .logits = SESSION_ALL};
     struct hashing h = {parts, p->model->config.V * sizeof(float)};
     struct session_sink sink = {hash_row, &h};
     return session_forward(p->session, items, count, &sink, e);
