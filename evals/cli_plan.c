@@ -322,7 +322,7 @@ static int speed_measure(struct view *v, int model, struct arena *a, struct err 
     while (t < end && strcmp(t->model, v->x->models[model].id) != 0) t++;
     if (t == end) return 0;
     struct provider *p;
-    TRY(run_provider_open(v->x, model, &options, false, &p, e));
+    TRY(run_provider_open(v->x, model, &options, false, 0, &p, e));
     int result = trial_time(v, model, p, t->key, a, &v->speeds[model], e);
     p->ops->close(p);
     return result;

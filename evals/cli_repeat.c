@@ -1,5 +1,6 @@
 // lacuna repeat: one trial again, from its stored prompt, compared with what is recorded.
 #include "evals/cli.h"
+#include "evals/evidence.h"
 #include "evals/run_setup.h"
 
 #include "engine/base/json.h"
@@ -28,7 +29,8 @@ static int compute(const struct experiment *x, const struct record *r, const str
     struct provider *p;
     struct run_offer offer;
     bool accepted = false, any = false;
-    TRY(run_provider_open(x, model, options, false, &p, e));
+    const uint32_t watched = evidence_spans_most(x, t, 1, t->model);
+    TRY(run_provider_open(x, model, options, false, watched, &p, e));
     compare_models(r, p, model);
     int result = run_offer_make(x, r, p, t, 0, a, &offer, e);
     if (result == 0) result = p->ops->submit(p, &offer.request, &accepted, e);

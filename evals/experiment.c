@@ -173,6 +173,7 @@ int experiment_read(struct str source, const char *path,
     load_cases(&l, resolved);
     experiment_messages(&l, resolved);
     experiment_build(&l, resolved);
+    l.x->evidence_asked = node_get(root, "evidence") != NULL;
     experiment_check(&l);
     if (diagnostics_fail(&d, e) != 0 || apply_selection(&l, resolved, overrides, e) != 0) {
         json_decref(resolved);

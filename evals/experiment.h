@@ -276,7 +276,8 @@ struct experiment {
     struct str *only; // "field=value" each
     int only_count;
     int64_t limit;         // -1: none
-    const char *evidence;  // "off"
+    const char *evidence;  // "off", "summary", "full"
+    bool evidence_asked;   // the file says so, or --set; else it is the default
     const char **warnings; // what is allowed and seldom meant, "FILE:LINE:COLUMN: warning: ..."
     int warning_count;
     json_t *resolved; // all defaults and overrides filled in; owned by the arena's owner

@@ -4,8 +4,7 @@
 #include <stdint.h>
 
 static const char *const arm_words[] = {"placed", "absent", "short", NULL};
-static const char *const evidence_words[] = {"off", NULL};
-static const char *const evidence_later[] = {"summary", "full", NULL};
+static const char *const evidence_words[] = {"off", "summary", "full", NULL};
 
 const struct field experiment_fields[] = {
     {.key = "lacuna",
@@ -97,9 +96,9 @@ const struct field experiment_fields[] = {
     {.key = "evidence",
      .type = FIELD_WORD,
      .words = evidence_words,
-     .later = evidence_later,
-     .fallback = "off",
-     .help = "what is kept of the attention on the constraints"},
+     .fallback = "summary",
+     .help = "what is kept of the attention on the constraints, of models that can tell: their "
+             "means and strongest heads, or all heads"},
     {.key = "tolerate",
      .type = FIELD_OBJECT,
      .fields = tolerate_fields,

@@ -49,7 +49,6 @@ struct field {
     int items_least;            // SHAPE_LIST
     const char *const *instead; // keys of which one may stand for a required one; NULL ends
     const char *const *words;   // FIELD_WORD; NULL ends
-    const char *const *later;   // words that are known and refused until they are built; NULL ends
     const struct field *fields;
     const char *shared;  // a table that stands in several places: its name in the schema
     const char *help;    // one line for people: comment in `lacuna new`, description in the schema

@@ -55,12 +55,6 @@ static json_t *word_value(struct resolve *r, const struct field *f, const struct
                           const char *path) {
     for (int i = 0; f->words[i] != NULL; i++)
         if (str_equal_c(n->text, f->words[i])) return json_text(n->text);
-    for (int i = 0; f->later != NULL && f->later[i] != NULL; i++)
-        if (str_equal_c(n->text, f->later[i])) {
-            diagnose(r->d, n->mark, path, "'%s': not available yet; use %s", f->later[i],
-                     join_words(r, f->words));
-            return NULL;
-        }
     const char *near = str_nearest(str_to_c(r->arena, n->text), f->words, count_words(f->words));
     diagnose(r->d, n->mark, path, "expected %s, found %s%s%s%s", join_words(r, f->words),
              shown(r, n), near == NULL ? "" : "; did you mean '", near == NULL ? "" : near,

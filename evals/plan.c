@@ -1,3 +1,4 @@
+#include "evals/evidence.h"
 #include "evals/plan_internal.h"
 
 #include <stdlib.h>
@@ -174,6 +175,7 @@ int plan_make(const struct experiment *x, struct provider *const *providers,
               struct record_writer *w, struct arena *a, struct plan *out, struct err *e) {
     struct planner p;
     *out = (struct plan){0};
+    TRY(evidence_check(x, providers, e));
     int result = planner_open(x, providers, a, &p, e);
     if (result == 0) result = collect(&p, e);
     if (result == 0) finish(&p, out);

@@ -3,6 +3,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "evals/evidence.h"
 #include "evals/judge.h"
 #include "evals/plan.h"
 #include "evals/run_setup.h"
@@ -50,7 +51,7 @@ struct run {
     char host[256];
 };
 
-// Trials with equal ids and equal sampling stream: computed once, a line for each.
+// Trials with equal ids, sampling stream and spans: computed once, a line for each.
 struct group {
     int64_t *trials; // ascending
     int64_t count;
@@ -58,6 +59,11 @@ struct group {
 
 static bool same_stream(const struct record_trial *a, const struct record_trial *b) {
     return strcmp(a->seed, b->seed) == 0;
+}
+
+// Of two trials with one prompt.
+static bool same_reply_asked(const struct record_trial *a, const struct record_trial *b) {
+    return same_stream(a, b) && evidence_same_spans(a, b);
 }
 
 static uint64_t trial_work(const struct record_trial *t) {
@@ -118,6 +124,7 @@ static int record_group(struct run *r, const struct group *g, struct record_outc
     for (int64_t i = 0; i < g->count; i++) {
         const struct record_trial *t = &trials[g->trials[i]];
         const struct record_trial *same = like != NULL ? like : i > 0 ? first : NULL;
+        if (c != NULL) o->evidence = evidence_keep(r->x, t, c, a);
         json_t *timing = c == NULL && like == NULL ? NULL : make_timing(r, t, c, same);
         int result = record_one(r, t, o, timing, a, e);
         json_decref(timing);
@@ -166,10 +173,12 @@ static int reuse(struct run *r, const struct group *g, bool *reused, struct err 
     *reused = false;
     for (int64_t at = t->trial - 1; at >= 0 && plan_same_prompt(&plan[at], t); at--) {
         const struct record_outcome *known = r->record->outcomes[at];
-        if (known == NULL || known->status != STATUS_OK || !same_stream(&plan[at], t)) continue;
+        if (known == NULL || known->status != STATUS_OK || !same_reply_asked(&plan[at], t))
+            continue;
         struct arena *a = arena_create("trial");
         struct record_outcome o = *known;
-        int result = record_group(r, g, &o, NULL, &plan[at], a, e);
+        int result = record_get_evidence(r->record, at, a, &o.evidence, e);
+        if (result == 0) result = record_group(r, g, &o, NULL, &plan[at], a, e);
         arena_destroy(a);
         *reused = true;
         return result;
@@ -268,7 +277,8 @@ static int64_t make_groups(struct run *r, const int64_t *trials, int64_t count, 
     for (int64_t i = 0; i < count; i++) {
         const struct record_trial *t = &plan[trials[i]];
         int64_t k = i - 1;
-        while (k >= 0 && plan_same_prompt(&plan[trials[k]], t) && !same_stream(&plan[trials[k]], t))
+        while (k >= 0 && plan_same_prompt(&plan[trials[k]], t) &&
+               !same_reply_asked(&plan[trials[k]], t))
             k--;
         owner[i] = k >= 0 && plan_same_prompt(&plan[trials[k]], t) ? owner[k] : n++;
         groups[owner[i]].count++;
@@ -290,7 +300,10 @@ static int64_t make_groups(struct run *r, const int64_t *trials, int64_t count, 
 static int run_model(struct run *r, int model, const int64_t *trials, int64_t count,
                      struct err *e) {
     struct provider *p;
-    TRY(run_provider_open(r->x, model, r->options, false, &p, e));
+    const struct record_trial *plan = r->record->trials;
+    const uint32_t watched =
+        evidence_spans_most(r->x, plan, r->record->trial_count, r->x->models[model].id);
+    TRY(run_provider_open(r->x, model, r->options, false, watched, &p, e));
     atomic_store(&current, p);
     struct arena *a = arena_create("model");
     struct group *groups;
@@ -334,8 +347,8 @@ static int run_pass(struct run *r, bool errors, struct err *e) {
 
 // What a reply and its verdict depend on, besides the trial itself.
 static int check_shard(const struct run *r, const struct record *shard, struct err *e) {
-    static const char *const keys[] = {"generation", "numerics", "backend", "models",
-                                       "checks_sha256"};
+    static const char *const keys[] = {"generation", "numerics", "backend",
+                                       "models",     "evidence", "checks_sha256"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         json_t *theirs = json_object_get(shard->identity, keys[i]);
         json_t *ours = json_object_get(r->record->identity, keys[i]);
@@ -354,6 +367,7 @@ static bool same_reply(const struct record_outcome *a, const struct record_outco
 static int take_reply(struct run *r, struct record *const *shards, int64_t trial, struct err *e) {
     const struct record_trial *t = &r->record->trials[trial];
     const struct record_outcome *taken = NULL;
+    const struct record *from = NULL;
     for (int i = 0; i < r->options->shard_count; i++) {
         int64_t at = record_find(shards[i], t->key);
         const struct record_outcome *known = at < 0 ? NULL : shards[i]->outcomes[at];
@@ -369,11 +383,13 @@ static int take_reply(struct run *r, struct record *const *shards, int64_t trial
                  "recorded of one trial must be the same everywhere",
                  shards[i]->folder, t->key);
         taken = known;
+        from = shards[i];
     }
     if (taken == NULL) return 0;
     struct arena *a = arena_create("trial");
     struct record_outcome o = *taken;
-    int result = record_one(r, t, &o, NULL, a, e);
+    int result = record_get_evidence(from, taken->trial, a, &o.evidence, e);
+    if (result == 0) result = record_one(r, t, &o, NULL, a, e);
     arena_destroy(a);
     return result;
 }

@@ -1,3 +1,4 @@
+#include "evals/evidence.h"
 #include "evals/plan.h"
 #include "evals/run_setup.h"
 
@@ -36,6 +37,7 @@ int run_offer_make(const struct experiment *x, const struct record *r, struct pr
                                              .piece_count = count,
                                              .generation = &out->generation,
                                              .sampling = plan_sampling_stream(x, t)};
+    if (strcmp(evidence_word(x, p), "off") != 0) evidence_ask(t, a, &out->request);
     if (!p->can.exact_ids) return 0;
     TRY(p->ops->tokenize(p, pieces, count, a, &out->request.ids, e));
     return check_ids(r, t, &out->request.ids, e);

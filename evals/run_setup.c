@@ -1,6 +1,7 @@
 #include "evals/run_setup.h"
 
 #include "engine/base/file.h"
+#include "evals/evidence.h"
 #include "evals/gates.h"
 
 #include <stdio.h>
@@ -12,7 +13,8 @@
 // ---- providers ---------------------------------------------------------------------------------
 
 int run_provider_open(const struct experiment *x, int model, const struct run_options *options,
-                      bool plan_only, struct provider **out, struct err *e) {
+                      bool plan_only, uint32_t watched_spans, struct provider **out,
+                      struct err *e) {
     const struct experiment_model *m = &x->models[model];
     struct provider_options o = {.id = m->id,
                                  .path = m->path,
@@ -27,6 +29,7 @@ int run_provider_open(const struct experiment *x, int model, const struct run_op
                                  .beyond_trained = m->beyond_trained,
                                  .threads = options->threads,
                                  .memory_bytes = options->memory_bytes,
+                                 .watched_spans = watched_spans,
                                  .plan_only = plan_only};
     if (provider_open(&o, out, e) != 0) return err_prefix(e, "model %s", m->id);
     return 0;
@@ -41,7 +44,7 @@ int run_providers_open(const struct experiment *x, const struct run_options *opt
                        struct arena *a, struct provider ***out, struct err *e) {
     struct provider **providers = arena_array(a, (size_t)x->model_count, sizeof(struct provider *));
     for (int i = 0; i < x->model_count; i++) {
-        if (run_provider_open(x, i, options, true, &providers[i], e) == 0) continue;
+        if (run_provider_open(x, i, options, true, 0, &providers[i], e) == 0) continue;
         providers[i] = NULL;
         run_providers_close(x, providers);
         return -1;
@@ -76,22 +79,25 @@ static json_t *identity_generation(const struct experiment_generation *g) {
 
 // One word when all models agree, else the models' words in file order.
 static json_t *identity_word(const struct experiment *x, struct provider *const *providers,
-                             const char *(*word)(const struct provider *p)) {
+                             const char *(*word)(const struct experiment *x,
+                                                 const struct provider *p)) {
     struct buf text = {0};
     bool agree = true;
     for (int i = 1; i < x->model_count; i++)
-        agree = agree && strcmp(word(providers[0]), word(providers[i])) == 0;
+        agree = agree && strcmp(word(x, providers[0]), word(x, providers[i])) == 0;
     for (int i = 0; i < (agree ? 1 : x->model_count); i++)
-        buf_printf(&text, "%s%s", i == 0 ? "" : ",", word(providers[i]));
+        buf_printf(&text, "%s%s", i == 0 ? "" : ",", word(x, providers[i]));
     json_t *value = json_text(buf_str(&text));
     buf_free(&text);
     return value;
 }
 
-static const char *numerics_of(const struct provider *p) {
+static const char *numerics_of(const struct experiment *x, const struct provider *p) {
+    (void)x;
     return p->what.numerics;
 }
-static const char *backend_of(const struct provider *p) {
+static const char *backend_of(const struct experiment *x, const struct provider *p) {
+    (void)x;
     return p->what.backend;
 }
 
@@ -129,7 +135,7 @@ json_t *run_identity(const struct experiment *x, struct provider *const *provide
     json_put(o, "analysis_sha256", json_text_c(hex));
     put_baselines(o, x);
     json_put(o, "generation", identity_generation(&x->generation));
-    json_put(o, "evidence", json_text_c(x->evidence));
+    json_put(o, "evidence", identity_word(x, providers, evidence_word));
     json_put(o, "numerics", identity_word(x, providers, numerics_of));
     json_put(o, "backend", identity_word(x, providers, backend_of));
     json_t *models = json_array();

@@ -5,9 +5,10 @@
 #include "engine/provider.h"
 #include "evals/run.h"
 
-// Opens the provider of a model; its strings are borrowed from the experiment.
+// Opens the provider of a model; its strings are borrowed from the experiment. `watched_spans`:
+// most spans of a request whose attention is wanted (evidence_spans_most).
 int run_provider_open(const struct experiment *x, int model, const struct run_options *options,
-                      bool plan_only, struct provider **out, struct err *e);
+                      bool plan_only, uint32_t watched_spans, struct provider **out, struct err *e);
 // All models, for planning only: weights stay closed. On failure none stays open and *out stays as
 // it was. The list may be NULL when it is closed.
 int run_providers_open(const struct experiment *x, const struct run_options *options,

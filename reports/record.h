@@ -88,6 +88,34 @@ struct record_verdict {
     struct str *copied; // values of distractors
     int copied_count;
 };
+// ---- attention: one line of evidence.jsonl for each ok line of trials.jsonl whose model was
+// watched and whose prompt has spans ----
+// Shares in parts per million: of the last prompt token's row, and the mean and the largest over
+// the rows of the reply's tokens (engine/provider.h); RECORD_NO_SHARE when it has none.
+#define RECORD_NO_SHARE (-1)
+#define RECORD_STRONGEST 8
+enum record_rows { ROWS_PROMPT, ROWS_REPLY, ROWS_REPLY_MAX, ROWS_COUNT };
+struct record_shares {
+    int32_t of[ROWS_COUNT];
+};
+struct record_head {
+    int layer, head; // from 0
+    struct record_shares shares;
+};
+struct record_attention {
+    const char *constraint;
+    int32_t prompt_tokens, reply_tokens; // the span's share of the tokens that the rows see
+    struct record_shares mean;           // over all heads of all layers
+    struct record_head *strongest;       // by reply (without one: by prompt), descending
+    int strongest_count;
+    struct record_shares *all; // [layers][heads]; NULL: only a summary is kept
+};
+struct record_evidence {
+    int layers, heads;
+    struct record_attention *attention; // in the order of the plan's spans, once a constraint
+    int attention_count;
+};
+
 struct record_outcome {
     int64_t trial;
     const char *key;
@@ -102,6 +130,8 @@ struct record_outcome {
     size_t answer[2];   // byte range that checks look at
     struct record_verdict *verdicts;
     int verdict_count;
+    // To be written with it; NULL: none. Of a record that was read: record_get_evidence.
+    const struct record_evidence *evidence;
 };
 
 // ---- stored inputs ----
@@ -182,15 +212,25 @@ struct record {
     int64_t done_count, attempt_count;
     bool partial; // --only or --limit
     bool torn;    // the ledger ends in a line that was cut; it is left out here
+    // Empty: no model was watched.
+    char evidence_sha256[HASH_HEX_SIZE];
     // of the reader itself
-    size_t ledger_bytes;             // up to the end of the last whole line
-    char last_sha256[HASH_HEX_SIZE]; // of that line, or of the identity
+    size_t ledger_bytes;                    // up to the end of the last whole line
+    char last_sha256[HASH_HEX_SIZE];        // of that line, or of the identity
+    struct record_evidence_lines *evidence; // NULL: no model was watched
     struct record_map *keys;
     struct record_inputs *inputs; // NULL: the record was passed on without its prompts
 };
 int record_open(const char *folder, struct arena *a, struct record **out, struct err *e);
 void record_close(struct record *r);
 int64_t record_find(const struct record *r, const char *key); // trial number, or -1
+
+// The constraints that stand in a trial's prompt, each once, in the order of their first spans;
+// returns how many there are.
+int record_standing(const struct record_trial *t, struct arena *a, const char ***out);
+// What was recorded of the attention in a trial, in the arena; NULL: nothing.
+int record_get_evidence(const struct record *r, int64_t trial, struct arena *a,
+                        const struct record_evidence **out, struct err *e);
 
 // The prompt of a trial, byte for byte, as parts (fillers resolved) and as one text.
 int record_get_prompt(const struct record *r, const char *prompt_sha256, struct arena *a,

@@ -37,7 +37,7 @@ int record_note_session(struct record_writer *w, const char *event, const char *
     json_t *line = json_object();
     json_put(line, "event", json_text_c(event));
     json_put(line, "time", json_text_c(now));
-    json_put(line, "lines", json_integer(w->line));
+    json_put(line, "lines", json_integer(w->ledger.line));
     if (detail != NULL) json_put_bytes(line, "detail", str_from(detail));
     if (w->build != NULL) json_object_set(line, "build", w->build);
     int result = side_add(&w->sessions, line, true, e);
@@ -57,13 +57,14 @@ static void count_recorded(struct record_writer *w) {
     w->progress.next = w->record->done_count;
 }
 
-int record_append_open(struct record_writer *w, struct err *e) {
+int record_append_open(struct record_writer *w, bool watched, struct err *e) {
     record_progress_start(&w->progress, w->trials, w->trial_count, w->arena);
     w->parked = calloc((size_t)w->trial_count + 1, sizeof(json_t *));
     if (w->parked == NULL) mem_exhausted("outcomes that wait", (size_t)w->trial_count);
     if (w->record != NULL) count_recorded(w);
     TRY(file_make_directory(record_path(w, "pending"), e));
-    return file_log_open(record_path(w, "trials.jsonl"), &w->ledger, e);
+    if (watched) TRY(file_log_open(record_path(w, "evidence.jsonl"), &w->evidence.log, e));
+    return file_log_open(record_path(w, "trials.jsonl"), &w->ledger.log, e);
 }
 
 // ---- waiting for a turn ------------------------------------------------------------------------
@@ -88,14 +89,25 @@ static int park(struct record_writer *w, int64_t trial, json_t *line, struct err
     return 0;
 }
 
+static int check_parked(struct record_writer *w, const json_t *line, const char *path,
+                        struct arena *a, struct record_outcome *o, struct err *e) {
+    struct record_evidence ignored;
+    TRY(record_outcome_read(line, path, a, o, e));
+    if (o->trial >= w->trial_count || o->attempt != 1 ||
+        strcmp(o->key, w->trials[o->trial].key) != 0)
+        FAIL(e, ERR_RECORD, "%s: is not an outcome of this plan", path);
+    const struct record_trial *t = &w->trials[o->trial];
+    if (!record_evidence_due(w->record->identity, t, o)) return 0;
+    json_t *evidence;
+    TRY(json_need_object(line, "evidence", path, &evidence, e));
+    return record_evidence_read(evidence, path, t, a, &ignored, e);
+}
+
 static int read_parked(struct record_writer *w, const char *path, struct arena *a, struct err *e) {
     json_t *line = NULL;
     struct record_outcome o;
     TRY(json_read_file(path, RECORD_SMALL_FILE_BYTES_MOST, &line, e));
-    int result = record_outcome_read(line, path, a, &o, e);
-    if (result == 0 &&
-        (o.trial >= w->trial_count || o.attempt != 1 || strcmp(o.key, w->trials[o.trial].key) != 0))
-        result = ERR_SET(e, ERR_RECORD, "%s: is not an outcome of this plan", path);
+    int result = check_parked(w, line, path, a, &o, e);
     if (result == 0 && w->progress.attempts[o.trial] == 0 && w->parked[o.trial] == NULL)
         w->parked[o.trial] = json_incref(line);
     else if (result == 0)
@@ -124,30 +136,39 @@ int record_park_read(struct record_writer *w, struct err *e) {
 
 // ---- appending ---------------------------------------------------------------------------------
 
-// Puts "line" and "previous" before the outcome, and the line into `out`.
-static void link_line(struct record_writer *w, json_t *outcome, struct buf *out) {
+// Appends what `value` says with "line" and "previous" before it. A failed write leaves the disk in
+// doubt, so nothing is appended after it by this process.
+static int append_line(struct record_writer *w, struct record_chain *chain, json_t *value,
+                       bool sync, struct err *e) {
     json_t *line = json_object();
-    json_put(line, "line", json_integer(w->line));
-    json_put(line, "previous", json_text_c(w->previous));
-    json_object_update(line, outcome);
-    buf_clear(out);
-    json_compact(line, out);
-    buf_add_char(out, '\n');
-    json_decref(line);
-}
-
-// A failed write leaves the disk in doubt, so nothing is appended after it by this process.
-static int append(struct record_writer *w, json_t *outcome, bool sync, struct err *e) {
+    json_put(line, "line", json_integer(chain->line));
+    json_put(line, "previous", json_text_c(chain->previous));
+    json_object_update(line, value);
     struct buf text = {0};
-    link_line(w, outcome, &text);
-    int result = file_log_append(w->ledger, buf_str(&text), sync, e);
+    json_compact(line, &text);
+    buf_add_char(&text, '\n');
+    json_decref(line);
+    int result = file_log_append(chain->log, buf_str(&text), sync, e);
     if (result == 0) {
-        hash_bytes(text.p, text.n, w->previous);
-        w->line++;
+        hash_bytes(text.p, text.n, chain->previous);
+        chain->line++;
     } else {
         w->failed = true;
     }
     buf_free(&text);
+    return result;
+}
+
+// Evidence is on the disk before its ledger line is: a run that was killed between the two makes
+// the trial again, and with it the same line.
+static int append(struct record_writer *w, json_t *outcome, bool sync, struct err *e) {
+    json_t *evidence = json_object_get(outcome, "evidence");
+    if (evidence == NULL) return append_line(w, &w->ledger, outcome, sync, e);
+    TRY(append_line(w, &w->evidence, evidence, true, e));
+    json_t *bare = json_copy(outcome);
+    json_object_del(bare, "evidence");
+    int result = append_line(w, &w->ledger, bare, sync, e);
+    json_decref(bare);
     return result;
 }
 
@@ -214,10 +235,13 @@ static int check_turn(struct record_writer *w, const struct record_outcome *o, s
 
 int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
                        const json_t *timing, struct err *e) {
-    assert(w->ledger != NULL);
+    assert(w->ledger.log != NULL && (o->evidence == NULL || w->evidence.log != NULL));
     TRY(check_turn(w, o, e));
     int before = w->progress.attempts[o->trial];
     json_t *line = record_outcome_write(o, before + 1);
+    if (o->evidence != NULL)
+        json_put(line, "evidence",
+                 record_evidence_write(o->evidence, o->trial, o->key, before + 1));
     int result = before == 0 ? put_first(w, o->trial, line, e) : put_again(w, o->trial, line, e);
     json_decref(line);
     if (result == 0 && timing != NULL) result = side_add(&w->timings, timing, false, e);

@@ -41,6 +41,9 @@ void record_progress_start(struct record_progress *p, const struct record_trial 
 int record_progress_add(struct record_progress *p, const struct record_outcome *o,
                         const char *where, struct err *e);
 
+// "line" and "previous" of a chained line: its number, and the hash of the line before.
+int record_check_link(const json_t *o, const char *where, int64_t number, const char *previous,
+                      struct err *e);
 // A ledger line by itself: JSON, number, chain, fields.
 int record_ledger_line(struct str line, const char *where, int64_t number, const char *previous,
                        struct arena *a, struct record_outcome *out, struct err *e);

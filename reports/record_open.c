@@ -180,7 +180,8 @@ static int is_finished(struct record_writer *w, bool *finished, struct err *e) {
     size_t waiting = 0;
     if (file_is_directory(pending)) TRY(file_list(pending, w->arena, &names, &waiting, e));
     const struct record *r = w->record;
-    *finished = r->done_count == r->trial_count && !r->torn && waiting == 0;
+    bool whole = !r->torn && (r->evidence == NULL || r->evidence->behind == 0);
+    *finished = r->done_count == r->trial_count && whole && waiting == 0;
     return 0;
 }
 
@@ -227,7 +228,8 @@ void record_writer_close(struct record_writer *w) {
     for (int64_t i = 0; w->parked != NULL && i < w->trial_count; i++) json_decref(w->parked[i]);
     free(w->parked);
     record_close(w->record);
-    file_log_close(w->ledger);
+    file_log_close(w->ledger.log);
+    file_log_close(w->evidence.log);
     file_log_close(w->sessions.log);
     file_log_close(w->timings.log);
     json_decref(w->build);
@@ -303,33 +305,42 @@ int record_begin(struct record_writer *w, const json_t *identity, const json_t *
     TRY(write_json(w, "manifest.json", manifest, e));
     TRY(write_json(w, "identity.json", identity, e)); // from here on nothing is planned again
     TRY(file_remove(record_path(w, "planning.json"), e));
-    TRY(hash_file(record_path(w, "identity.json"), w->previous, e));
-    TRY(record_append_open(w, e));
+    TRY(hash_file(record_path(w, "identity.json"), w->ledger.previous, e));
+    w->evidence = w->ledger;
+    TRY(record_append_open(w, record_is_watched(identity), e));
     return record_note_session(
         w, "start", w->state == RECORD_PLANNING ? "an unfinished plan was made again" : NULL, e);
 }
 
-// A ledger's tail that was cut goes to a file of its own; the ledger is written again without it.
-static int set_tail_aside(struct record_writer *w, struct err *e) {
-    if (!w->record->torn) return 0;
-    const char *path = record_path(w, "trials.jsonl");
+// What stands behind byte `end` of a chained file goes to a file of its own; the file is written
+// again without it.
+static int set_aside(struct record_writer *w, const char *name, size_t end, const char *why,
+                     struct err *e) {
+    const char *path = record_path(w, name);
     char *aside = NULL;
     for (int n = 1; aside == NULL || file_exists(aside); n++)
         aside = arena_printf(w->arena, "%s.torn-%d", path, n);
     struct file_map map;
     TRY(file_map_open(path, &map, e));
     struct str all = {(const char *)map.p, map.bytes};
-    size_t end = w->record->ledger_bytes;
     int result = file_write_atomic(aside, str_slice(all, end, all.n), e);
     if (result == 0) result = file_write_atomic(path, str_slice(all, 0, end), e);
     file_map_close(&map);
     TRY(result);
     char detail[512];
-    snprintf(detail, sizeof detail,
-             "the last line of trials.jsonl was cut; its %zu bytes are in %s", all.n - end,
-             path_name(aside));
+    snprintf(detail, sizeof detail, "the last line of %s %s; its %zu bytes are in %s", name, why,
+             all.n - end, path_name(aside));
     log_info("%s: %s; that trial is run again", w->folder, detail);
     return record_note_session(w, "torn", detail, e);
+}
+
+// A ledger line that was cut, and evidence that the ledger does not know of.
+static int set_tails_aside(struct record_writer *w, struct err *e) {
+    const struct record *r = w->record;
+    if (r->torn) TRY(set_aside(w, "trials.jsonl", r->ledger_bytes, "was cut", e));
+    if (r->evidence != NULL && r->evidence->behind > 0)
+        TRY(set_aside(w, "evidence.jsonl", r->evidence->bytes, "has no line in the ledger", e));
+    return 0;
 }
 
 static int note_resume(struct record_writer *w, const json_t *manifest, struct err *e) {
@@ -344,7 +355,7 @@ static int note_resume(struct record_writer *w, const json_t *manifest, struct e
 
 int record_resume(struct record_writer *w, const json_t *identity, const json_t *manifest,
                   struct err *e) {
-    assert(w->record != NULL && w->ledger == NULL);
+    assert(w->record != NULL && w->ledger.log == NULL);
     struct buf list = {0};
     bool scoring;
     if (record_differences(w->record->identity, identity, &list, &scoring) > 0) {
@@ -356,12 +367,17 @@ int record_resume(struct record_writer *w, const json_t *identity, const json_t 
     keep_build(w, manifest);
     TRY(remove_left_over(w, w->folder, e));
     TRY(file_remove(record_path(w, "planning.json"), e));
-    TRY(set_tail_aside(w, e));
+    w->ledger.line = w->record->attempt_count;
+    memcpy(w->ledger.previous, w->record->last_sha256, HASH_HEX_SIZE);
+    TRY(set_tails_aside(w, e));
     w->trials = w->record->trials;
     w->trial_count = w->record->trial_count;
-    w->line = w->record->attempt_count;
-    memcpy(w->previous, w->record->last_sha256, HASH_HEX_SIZE);
-    TRY(record_append_open(w, e));
+    const struct record_evidence_lines *evidence = w->record->evidence;
+    if (evidence != NULL) {
+        w->evidence.line = evidence->count;
+        memcpy(w->evidence.previous, evidence->last_sha256, HASH_HEX_SIZE);
+    }
+    TRY(record_append_open(w, evidence != NULL, e));
     TRY(remove_left_over(w, record_path(w, "pending"), e));
     TRY(note_resume(w, manifest, e));
     TRY(record_park_read(w, e));

@@ -1,4 +1,4 @@
-#include "reports/record_internal.h"
+#include "reports/record_evidence.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -78,7 +78,7 @@ int record_plan_line(struct str line, const char *where, int64_t number, struct 
     return as_damage(result, e);
 }
 
-static int check_link(const json_t *o, const char *where, int64_t number, const char *previous,
+int record_check_link(const json_t *o, const char *where, int64_t number, const char *previous,
                       struct err *e) {
     int64_t said;
     char hash[HASH_HEX_SIZE];
@@ -100,7 +100,7 @@ int record_ledger_line(struct str line, const char *where, int64_t number, const
     json_t *o = NULL;
     int result = json_parse(line, where, &o, e);
     if (result == 0) result = record_outcome_read(o, where, a, out, e);
-    if (result == 0) result = check_link(o, where, number, previous, e);
+    if (result == 0) result = record_check_link(o, where, number, previous, e);
     json_decref(o);
     return as_damage(result, e);
 }
@@ -194,7 +194,7 @@ static int read_plan(struct record *r, struct arena *a, struct err *e) {
     return result;
 }
 
-static int read_ledger(struct record *r, struct arena *a, struct err *e) {
+static int read_ledger(struct record *r, struct arena *a, struct record_due *due, struct err *e) {
     struct record_lines lines;
     const char *path = path_join(a, r->folder, "trials.jsonl");
     TRY(record_lines_open(path, &lines, e));
@@ -216,6 +216,7 @@ static int read_ledger(struct record *r, struct arena *a, struct err *e) {
         hash_bytes(line.p, line.n, previous);
         r->outcomes[o->trial] = o;
         r->attempt_count++;
+        if (record_evidence_due(r->identity, &r->trials[o->trial], o)) record_due_add(due, o, a);
     }
     r->done_count = progress.next;
     memcpy(r->last_sha256, previous, sizeof previous);
@@ -241,7 +242,10 @@ static int read_all(struct record *r, struct arena *a, struct err *e) {
     TRY(read_plan(r, a, e));
     if (file_exists(path_join(a, r->folder, "inputs/index.jsonl")))
         TRY(record_inputs_open(r->folder, &r->inputs, e));
-    return read_ledger(r, a, e);
+    struct record_due due = {0};
+    TRY(read_ledger(r, a, &due, e));
+    if (!record_is_watched(r->identity)) return 0;
+    return record_evidence_open(r, &due, a, &r->evidence, r->evidence_sha256, e);
 }
 
 int record_open(const char *folder, struct arena *a, struct record **out, struct err *e) {
@@ -263,6 +267,7 @@ void record_close(struct record *r) {
     json_decref(r->resolved);
     record_map_close(r->keys);
     record_inputs_close(r->inputs);
+    record_evidence_close(r->evidence);
 }
 
 int64_t record_find(const struct record *r, const char *key) {

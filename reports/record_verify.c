@@ -1,4 +1,4 @@
-#include "reports/record_internal.h"
+#include "reports/record_evidence.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,9 @@ struct verification {
     char identity_sha256[HASH_HEX_SIZE];
     struct record_trial *trials;
     int64_t trial_count;
-    bool plan_read; // every line of the plan could be read
+    bool plan_read;        // every line of the plan could be read
+    bool ledger_read;      // and every line of the ledger
+    struct record_due due; // what the ledger says that evidence.jsonl holds
     bool sound;
 };
 
@@ -68,7 +70,11 @@ static void verify_lines(struct verification *v, struct record_lines *lines,
         struct record_outcome o;
         int result = record_ledger_line(line, where, lines->number, previous, v->scratch, &o, &e);
         bool readable = good(v, result, &e);
-        if (readable && v->plan_read) good(v, record_progress_add(progress, &o, where, &e), &e);
+        bool known =
+            readable && v->plan_read && good(v, record_progress_add(progress, &o, where, &e), &e);
+        v->ledger_read = known && v->ledger_read;
+        if (known && record_evidence_due(v->identity, &v->trials[o.trial], &o))
+            record_due_add(&v->due, &o, v->arena);
         hash_bytes(line.p, line.n, previous);
     }
 }
@@ -80,6 +86,7 @@ static void verify_ledger(struct verification *v) {
     if (!good(v, record_lines_open(path, &lines, &e), &e)) return;
     struct record_progress progress;
     record_progress_start(&progress, v->trials, v->trial_count, v->arena);
+    v->ledger_read = true;
     verify_lines(v, &lines, &progress);
     if (lines.tail.n > 0)
         find(v,
@@ -89,6 +96,48 @@ static void verify_ledger(struct verification *v) {
     if (v->plan_read && progress.next < v->trial_count)
         find(v, arena_printf(v->arena, "%s: has first attempts of %lld of the %lld planned trials",
                              path, (long long)progress.next, (long long)v->trial_count));
+    record_lines_close(&lines);
+}
+
+// Only behind a ledger that could be read, for it says what belongs there.
+static void verify_evidence(struct verification *v) {
+    struct record_lines lines;
+    struct err e = {0};
+    const char *path = path_join(v->arena, v->folder, "evidence.jsonl");
+    if (!v->ledger_read) return;
+    if (!record_is_watched(v->identity)) {
+        if (file_exists(path))
+            find(v, arena_printf(v->arena,
+                                 "%s: is there; identity.json says that nothing was "
+                                 "watched",
+                                 path));
+        return;
+    }
+    if (!good(v, record_lines_open(path, &lines, &e), &e)) return;
+    char previous[HASH_HEX_SIZE], where[RECORD_WHERE_BYTES];
+    memcpy(previous, v->identity_sha256, sizeof previous);
+    struct record_evidence ignored;
+    struct str line;
+    size_t bytes = 0;
+    int64_t count = 0;
+    while (count < v->due.count && record_lines_next(&lines, &line, where)) {
+        arena_reset(v->scratch);
+        good(v,
+             record_evidence_line(line, where, count, previous, &v->due, v->trials, v->scratch,
+                                  &ignored, &e),
+             &e);
+        hash_bytes(line.p, line.n, previous);
+        bytes += line.n;
+        count++;
+    }
+    if (count < v->due.count)
+        find(v, arena_printf(v->arena, "%s: has %lld of the %lld lines that belong to the ledger's",
+                             path, (long long)count, (long long)v->due.count));
+    else if (lines.map.bytes > bytes)
+        find(v, arena_printf(v->arena,
+                             "%s: has %zu bytes that belong to no line of the ledger; "
+                             "resuming the run sets them aside",
+                             path, lines.map.bytes - bytes));
     record_lines_close(&lines);
 }
 
@@ -166,6 +215,7 @@ int record_verify(const char *folder, bool prompts, struct buf *findings, bool *
     if (result == 0) {
         verify_plan(&v);
         verify_ledger(&v);
+        verify_evidence(&v);
         if (prompts) verify_inputs(&v);
         verify_files(&v);
         verify_baselines(&v);

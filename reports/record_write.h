@@ -2,13 +2,20 @@
 #ifndef LACUNA_REPORTS_RECORD_WRITE_H
 #define LACUNA_REPORTS_RECORD_WRITE_H
 
-#include "reports/record_internal.h"
+#include "reports/record_evidence.h"
 
 // sessions.jsonl and timings.jsonl: facts that may differ, so a cut line is closed and left behind.
 struct record_side {
     const char *path;
     struct file_log *log; // NULL until the first line
     bool cut;             // the last write failed: a line break comes first
+};
+
+// trials.jsonl and evidence.jsonl: each line carries its number and the hash of the one before.
+struct record_chain {
+    struct file_log *log; // NULL: not open, or nothing is watched
+    int64_t line;         // the next one
+    char previous[HASH_HEX_SIZE];
 };
 
 struct record_writer {
@@ -27,21 +34,19 @@ struct record_writer {
     int64_t trial_count;
     // appending
     struct record *record; // a run that is resumed
-    struct file_log *ledger;
+    struct record_chain ledger, evidence;
     struct record_side sessions, timings;
     struct record_progress progress;
-    json_t **parked; // [trial_count]: finished before its turn
-    int64_t line;    // of the next ledger line
-    char previous[HASH_HEX_SIZE];
-    bool failed; // a write of the ledger failed: what is on the disk is no longer known
+    json_t **parked; // [trial_count]: finished before its turn, with its "evidence"
+    bool failed;     // a chained write failed: what is on the disk is no longer known
     json_t *build;
 };
 
 char *record_path(struct record_writer *w, const char *name);
 
-// Ledger, pending and side files are opened; the progress is that of `w->record` when it is
-// resumed.
-int record_append_open(struct record_writer *w, struct err *e);
+// Ledger, evidence of a run that is `watched`, and pending are opened; the progress is that of
+// `w->record` when it is resumed.
+int record_append_open(struct record_writer *w, bool watched, struct err *e);
 int record_append_parked(struct record_writer *w, struct err *e); // whose turn has come
 int record_park_read(struct record_writer *w, struct err *e);     // what an earlier session parked
 

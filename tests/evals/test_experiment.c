@@ -74,7 +74,8 @@ static void sample_becomes_data(void **state) {
     assert_true(g->pool_length && !g->pool_depth);
     assert_string_equal(g->id, "met_rate of order at_least 60% where depth=middle");
     assert_int_equal(x->limit, -1);
-    assert_string_equal(x->evidence, "off");
+    assert_string_equal(x->evidence, "summary");
+    assert_false(x->evidence_asked);
     experiment_close(x);
 }
 
@@ -236,8 +237,8 @@ static const struct {
      "primary.contrast: no placement moves order over all "
      "depths that middle_against_ends compares"},
     {"of: order, contrast", "of: day, contrast", "primary.contrast: no placement moves day"},
-    {"repeats: 20", "repeats: 20\nevidence: summary",
-     "evidence: 'summary': not available yet; use off"},
+    {"repeats: 20", "repeats: 20\nevidence: all",
+     "evidence: expected off, summary or full, found 'all'"},
     {"repeats: 20", "repeats: 20\nonly: [arm=short]", "only: unknown key"},
     {"seed: 7", "seed: -7", "seed: expected a whole number from 0"},
     {"lacuna: 1", "lacuna: 2", "1:9: lacuna: expected 1, found '2'"},

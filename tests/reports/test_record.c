@@ -205,6 +205,7 @@ static void test_any_order(void **state) {
         ASSERT_OK(sample_run(&s, folder, seed, &e), e);
         if (first == NULL) first = folder;
         assert_same_file(a, first, folder, "trials.jsonl");
+        assert_same_file(a, first, folder, "evidence.jsonl");
         assert_same_file(a, first, folder, "plan.jsonl");
         char **names;
         size_t count;

@@ -89,6 +89,32 @@ static void make_trial(struct sample *s, int i, struct rng *r) {
     if (i % 3 == 1) make_surroundings(t, a);
 }
 
+static struct record_shares random_shares(struct rng *r, bool replied) {
+    struct record_shares s;
+    for (int i = 0; i < ROWS_COUNT; i++)
+        s.of[i] = i == ROWS_PROMPT || replied ? (int32_t)rng_below(r, 1000001) : RECORD_NO_SHARE;
+    return s;
+}
+
+static const struct record_evidence *make_evidence(struct rng *r, bool replied, struct arena *a) {
+    enum { LAYERS = 2, HEADS = 3 };
+    struct record_evidence *v = arena_alloc(a, sizeof *v);
+    struct record_attention *t = arena_alloc(a, sizeof *t);
+    *v = (struct record_evidence){LAYERS, HEADS, t, 1};
+    *t = (struct record_attention){.constraint = "order",
+                                   .prompt_tokens = (int32_t)rng_below(r, 1000001),
+                                   .reply_tokens = replied ? 21484 : RECORD_NO_SHARE,
+                                   .mean = random_shares(r, replied),
+                                   .strongest_count = LAYERS * HEADS};
+    t->all = arena_array(a, LAYERS * HEADS, sizeof *t->all);
+    t->strongest = arena_array(a, LAYERS * HEADS, sizeof *t->strongest);
+    for (int i = 0; i < LAYERS * HEADS; i++) {
+        t->all[i] = random_shares(r, replied);
+        t->strongest[i] = (struct record_head){i / HEADS, i % HEADS, t->all[i]};
+    }
+    return v;
+}
+
 static void make_outcome(struct sample *s, int i, struct rng *r, bool errors) {
     struct arena *a = s->arena;
     struct record_outcome *o = &s->outcomes[i];
@@ -119,6 +145,7 @@ static void make_outcome(struct sample *s, int i, struct rng *r, bool errors) {
     near[1] = STR("\xff");
     o->verdicts[1] = (struct record_verdict){
         .constraint = "day", .verdict = VERDICT_OMITTED, .near = near, .near_count = 2};
+    o->evidence = make_evidence(r, i % 5 != 2, a);
     if (i % 3 != 1) return;
     o->verdicts[1].copied = near;
     o->verdicts[1].copied_count = 1;
@@ -143,11 +170,11 @@ void sample_make(struct sample *s, uint64_t seed, int trial_count, bool errors) 
     hash_bytes(&seed, sizeof seed, s->request_sha256);
     s->resolved = json_pack("{s:i, s:s, s:[{s:s, s:s}]}", "lacuna", 1, "name", "sample",
                             "constraints", "id", "order", "value", "{{code}}");
-    s->identity =
-        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:[{s:s, s:s}]}", "format", 1, "experiment",
-                  "sample", "request_sha256", s->request_sha256, "checks_sha256", s->request_sha256,
-                  "analysis_sha256", s->request_sha256, "numerics", "none", "backend", "fixture",
-                  "models", "id", "m", "sha256", s->request_sha256);
+    s->identity = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:[{s:s, s:s}]}", "format", 1,
+                            "experiment", "sample", "request_sha256", s->request_sha256,
+                            "checks_sha256", s->request_sha256, "analysis_sha256",
+                            s->request_sha256, "evidence", "full", "numerics", "none", "backend",
+                            "fixture", "models", "id", "m", "sha256", s->request_sha256);
     s->manifest = json_pack("{s:{s:s, s:s}}", "program", "version", "0", "commit", "c0ffee");
     assert(s->resolved != NULL && s->identity != NULL && s->manifest != NULL);
 }

@@ -31,6 +31,19 @@ static const char text[] =
     "repeats: %d\n"
     "arms: [placed, absent, short]\n";
 
+// Of a run that was watched, and of no other.
+static void assert_equal_evidence(struct arena *a, const char *left, const char *right) {
+    const char *one = path_join(a, left, "evidence.jsonl");
+    const char *other = path_join(a, right, "evidence.jsonl");
+    struct str l, r;
+    struct err e = {0};
+    assert_int_equal(file_exists(one), file_exists(other));
+    if (!file_exists(one)) return;
+    ASSERT_OK(file_read(one, (size_t)1 << 30, a, &l, &e), e);
+    ASSERT_OK(file_read(other, (size_t)1 << 30, a, &r, &e), e);
+    if (!str_equal(l, r)) fail_msg("evidence.jsonl: differs from that of %s", right);
+}
+
 static void write_text(struct arena *a, const char *folder, const char *name, const char *content) {
     test_write(path_join(a, folder, name), str_from(content));
 }
@@ -97,6 +110,7 @@ void assert_equal_runs(const char *left, const char *right) {
         ASSERT_OK(file_read(path_join(a, right, names[i]), (size_t)1 << 30, a, &r, &e), e);
         if (!str_equal(l, r)) fail_msg("%s: differs from that of %s", names[i], right);
     }
+    assert_equal_evidence(a, left, right);
     char **names_left;
     size_t count;
     struct err e = {0};
