@@ -104,17 +104,17 @@ static void page_make_own(struct kv_pool *p, struct kv_sequence *s, uint32_t ind
     page_drop(p, shared);
 }
 
-int kv_fork(struct kv_pool *p, const struct kv_sequence *from, struct kv_sequence **out,
-            struct err *e) {
-    assert(from->used);
-    bool partial = from->length % BACKEND_PAGE != 0;
+int kv_fork(struct kv_pool *p, const struct kv_sequence *from, uint32_t length,
+            struct kv_sequence **out, struct err *e) {
+    assert(from->used && length <= from->length);
+    bool partial = length % BACKEND_PAGE != 0;
     if (partial && p->free_count == 0)
         FAIL(e, ERR_MEMORY, "KV cache: all %u pages are in use, a fork needs one", p->pages);
     struct kv_sequence *s;
     TRY(kv_sequence_open(p, &s, e));
     // Pages beyond the last position (reserved, or left by a failed call) are not handed on.
-    s->pages = kv_pages_of(from->length);
-    s->length = from->length;
+    s->pages = kv_pages_of(length);
+    s->length = length;
     for (uint32_t i = 0; i < s->pages; i++) {
         page_set(p, s, i, from->page[i]);
         p->references[from->page[i]]++;

@@ -38,9 +38,10 @@ void kv_close(struct kv_pool *p); // NULL is allowed
 int kv_sequence_open(struct kv_pool *p, struct kv_sequence **out, struct err *e);
 void kv_sequence_close(struct kv_pool *p, struct kv_sequence *s); // NULL is allowed
 
-// A new sequence with the same positions. Needs one free page when `from` ends inside a page.
-int kv_fork(struct kv_pool *p, const struct kv_sequence *from, struct kv_sequence **out,
-            struct err *e);
+// A new sequence with the first `length` positions of another. Needs one free page when they end
+// inside a page.
+int kv_fork(struct kv_pool *p, const struct kv_sequence *from, uint32_t length,
+            struct kv_sequence **out, struct err *e);
 // Forgets positions >= length. What was there stays in the pages as it is; nothing reads it.
 void kv_truncate(struct kv_pool *p, struct kv_sequence *s, uint32_t length);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IN_FLIGHT 8 // replies that decode together; memory may allow fewer at a time
+#define IN_FLIGHT 32 // replies that decode together; memory may allow fewer at a time
 
 struct local {
     struct provider base;

@@ -1,52 +1,19 @@
-#include "engine/walk.h"
+#include "engine/walk_internal.h"
 
 #include "engine/base/clock.h"
 #include "engine/sampler.h"
-#include "engine/watch.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum leaf_state { LEAF_FREE, LEAF_WAITING, LEAF_GROWING, LEAF_ENDED };
-
-struct leaf {
-    enum leaf_state state;
-    uint64_t order; // of submission
-    struct arena *arena;
-    int64_t ticket;
-    struct provider_ids ids;
-    struct provider_generation generation;
-    struct rng sampling;
-    struct kv_sequence *sequence; // while growing
-    struct continuation reply;
-    struct watch watch;
-    int32_t last;   // sampled, not yet passed
-    int32_t chosen; // by the pass that runs; counts only when the pass succeeds
-    bool failed;
-    struct err failure;
-    int shared_tokens;
-    uint64_t begun_ns, prefill_ns, decode_ns, cpu_ns;
-};
-
-struct walk {
-    struct session *session;
-    const struct continuation_vocabulary *vocabulary;
-    struct sampler *sampler;
-    struct kv_sequence *trunk;
-    int32_t *trunk_ids; // [context], of which trunk->length are in the cache
-    struct leaf *leaf;
-    int in_flight;
-    uint64_t submitted;
-    struct leaf **batch;        // [in_flight]
-    struct session_item *items; // [in_flight]
-};
+#define KEPT 4 // answered prompts that others may still share, while all others are in flight
 
 void walk_session_options(struct session_options *o, uint32_t context_tokens, int in_flight) {
     uint32_t pages = kv_pages_of(context_tokens);
-    o->sequences = (uint32_t)in_flight + 1;
-    o->pages_least = pages + 1; // one prompt in the trunk, its reply beside it
-    o->pages_most = pages * ((uint32_t)in_flight + 1) + 1;
+    o->sequences = (uint32_t)in_flight + KEPT;
+    o->pages_least = pages;
+    o->pages_most = pages * o->sequences;
 }
 
 static void *walk_array(size_t count, size_t size) {
@@ -56,37 +23,60 @@ static void *walk_array(size_t count, size_t size) {
 }
 
 struct walk *walk_open(struct session *s, const struct continuation_vocabulary *v, int in_flight) {
-    assert(in_flight >= 1 && session_plan(s)->sequences > (uint32_t)in_flight);
+    assert(in_flight >= 1 && session_plan(s)->sequences == (uint32_t)in_flight + KEPT);
+    assert(session_plan(s)->chunk_tokens > (uint32_t)in_flight);
     struct walk *w = walk_array(1, sizeof *w);
     w->session = s;
     w->vocabulary = v;
     w->in_flight = in_flight;
+    w->leaves = in_flight + KEPT;
     w->sampler = sampler_open(v->size);
-    w->trunk_ids = walk_array(session_plan(s)->context_tokens, sizeof *w->trunk_ids);
-    w->leaf = walk_array((size_t)in_flight, sizeof *w->leaf);
-    w->batch = walk_array((size_t)in_flight, sizeof(struct leaf *));
-    w->items = walk_array((size_t)in_flight, sizeof *w->items);
-    for (int i = 0; i < in_flight; i++) w->leaf[i].arena = arena_create("trial");
-    int result = kv_sequence_open(session_kv(s), &w->trunk, NULL);
-    assert(result == 0);
-    (void)result;
+    w->leaf = walk_array((size_t)w->leaves, sizeof *w->leaf);
+    w->listed = walk_array((size_t)w->leaves, sizeof(struct leaf *));
+    w->items = walk_array((size_t)w->leaves, sizeof *w->items);
+    for (int i = 0; i < w->leaves; i++) w->leaf[i].arena = arena_create("trial");
     return w;
 }
 
 void walk_close(struct walk *w) {
     if (w == NULL) return;
-    struct kv_pool *kv = session_kv(w->session);
-    for (int i = 0; i < w->in_flight; i++) {
-        kv_sequence_close(kv, w->leaf[i].sequence);
+    for (int i = 0; i < w->leaves; i++) {
+        kv_sequence_close(session_kv(w->session), w->leaf[i].sequence);
         arena_destroy(w->leaf[i].arena);
     }
-    kv_sequence_close(kv, w->trunk);
     sampler_close(w->sampler);
-    free(w->trunk_ids);
     free(w->leaf);
-    free(w->batch);
+    free(w->listed);
     free(w->items);
     free(w);
+}
+
+int walk_leaves(struct walk *w, enum leaf_state state, struct leaf **out) {
+    int n = 0;
+    for (int i = 0; i < w->leaves; i++) {
+        struct leaf *l = &w->leaf[i];
+        if (l->state != state) continue;
+        int at = n++;
+        for (; at > 0 && out[at - 1]->order > l->order; at--) out[at] = out[at - 1];
+        out[at] = l;
+    }
+    return n;
+}
+
+// A free leaf, or else the kept one that was used least recently; NULL when all are in flight.
+static struct leaf *find_leaf(struct walk *w) {
+    struct leaf *found = NULL;
+    int in_flight = 0;
+    for (int i = 0; i < w->leaves; i++) {
+        struct leaf *l = &w->leaf[i];
+        if (l->state != LEAF_FREE && l->state != LEAF_KEPT) {
+            in_flight++;
+        } else if (found == NULL || (found->state == LEAF_KEPT &&
+                                     (l->state == LEAF_FREE || l->used < found->used))) {
+            found = l;
+        }
+    }
+    return in_flight < w->in_flight ? found : NULL;
 }
 
 static int check_request(const struct walk *w, const struct provider_request *r, struct err *e) {
@@ -127,11 +117,10 @@ static int check_request(const struct walk *w, const struct provider_request *r,
 int walk_submit(struct walk *w, const struct provider_request *request, bool *accepted,
                 struct err *e) {
     TRY(check_request(w, request, e));
-    struct leaf *l = NULL;
-    for (int i = 0; i < w->in_flight && l == NULL; i++)
-        if (w->leaf[i].state == LEAF_FREE) l = &w->leaf[i];
+    struct leaf *l = find_leaf(w);
     *accepted = l != NULL;
     if (l == NULL) return 0;
+    kv_sequence_close(session_kv(w->session), l->sequence);
     struct arena *a = l->arena;
     arena_reset(a);
     *l = (struct leaf){.state = LEAF_WAITING,
@@ -141,9 +130,8 @@ int walk_submit(struct walk *w, const struct provider_request *request, bool *ac
                        .generation = *request->generation,
                        .sampling = request->sampling};
     size_t count = request->ids.count;
-    l->ids.ids = arena_array(a, count, sizeof *l->ids.ids);
+    l->ids = (struct provider_ids){arena_array(a, count, sizeof *l->ids.ids), count};
     memcpy(l->ids.ids, request->ids.ids, count * sizeof *l->ids.ids);
-    l->ids.count = count;
     struct str *stop = arena_array(a, (size_t)l->generation.stop_count, sizeof *stop);
     for (int i = 0; i < l->generation.stop_count; i++)
         stop[i] = str_copy(a, request->generation->stop[i]);
@@ -154,181 +142,11 @@ int walk_submit(struct walk *w, const struct provider_request *request, bool *ac
     return 0;
 }
 
-// Leaves in one state, by order of submission. The array has room for all.
-static int leaves_in(struct walk *w, enum leaf_state state, struct leaf **out) {
-    int n = 0;
-    for (int i = 0; i < w->in_flight; i++) {
-        struct leaf *l = &w->leaf[i];
-        if (l->state != state) continue;
-        int at = n++;
-        for (; at > 0 && out[at - 1]->order > l->order; at--) out[at] = out[at - 1];
-        out[at] = l;
-    }
-    return n;
-}
-
-static void leaf_end(struct walk *w, struct leaf *l) {
-    kv_sequence_close(session_kv(w->session), l->sequence);
-    l->sequence = NULL;
+// The reply's part of the KV is of no use to others, the prompt's is.
+void walk_leaf_end(struct walk *w, struct leaf *l) {
+    uint32_t prompt = (uint32_t)l->ids.count;
+    if (l->sequence->length > prompt) kv_truncate(session_kv(w->session), l->sequence, prompt);
     l->state = LEAF_ENDED;
-}
-
-// One call of the session: item i belongs to leaves[i].
-struct pass {
-    struct walk *walk;
-    struct leaf **leaves;
-};
-
-static int take_token(void *context, struct session *s, const struct session_row *row,
-                      struct err *e) {
-    (void)e;
-    const struct pass *p = context;
-    struct leaf *l = p->leaves[row->item];
-    l->chosen = row->greedy;
-    if (l->generation.temperature > 0)
-        l->chosen =
-            sampler_draw(p->walk->sampler, session_row_logits(s, row), l->generation.temperature,
-                         l->generation.top_p, &l->sampling, (uint64_t)l->reply.tokens);
-    return 0;
-}
-
-static int run_pass(struct walk *w, struct leaf **leaves, int count, struct err *e) {
-    struct pass pass = {w, leaves};
-    struct session_sink sink = {take_token, &pass};
-    return session_forward(w->session, w->items, (uint32_t)count, &sink, e);
-}
-
-// What a pass watches for a leaf.
-static const struct session_watch *watched(const struct leaf *l) {
-    return l->watch.item.count > 0 ? &l->watch.item : NULL;
-}
-
-// The chosen token becomes part of the reply.
-static void leaf_add(struct walk *w, struct leaf *l) {
-    watch_add(&l->watch);
-    l->last = l->chosen;
-    continuation_add(&l->reply, l->last);
-    if (l->reply.ended) leaf_end(w, l);
-}
-
-// Pages that growing leaves may still take.
-static uint64_t promised_pages(const struct walk *w) {
-    uint64_t pages = 0;
-    for (int i = 0; i < w->in_flight; i++) {
-        const struct leaf *l = &w->leaf[i];
-        if (l->state != LEAF_GROWING) continue;
-        pages += kv_pages_needed(session_kv(w->session), l->sequence,
-                                 (uint32_t)l->ids.count + (uint32_t)l->generation.max_tokens);
-    }
-    return pages;
-}
-
-// Cuts the trunk back to what it shares with the prompt; the last token is always computed, for its
-// logits are wanted. Returns the shared length.
-static uint32_t share_trunk(struct walk *w, const struct leaf *l) {
-    uint32_t most = (uint32_t)l->ids.count - 1;
-    if (w->trunk->length < most) most = w->trunk->length;
-    uint32_t shared = 0;
-    while (shared < most && w->trunk_ids[shared] == l->ids.ids[shared]) shared++;
-    kv_truncate(session_kv(w->session), w->trunk, shared);
-    return shared;
-}
-
-// Whether the pool has room for the prompt and its whole reply beside what is promised.
-static bool has_room(const struct walk *w, const struct leaf *l) {
-    const struct kv_pool *kv = session_kv(w->session);
-    uint32_t count = (uint32_t)l->ids.count;
-    uint32_t whole = count / BACKEND_PAGE;
-    uint64_t needed = kv_pages_needed(kv, w->trunk, count);
-    needed += kv_pages_of(count + (uint32_t)l->generation.max_tokens) - whole;
-    return needed + promised_pages(w) <= kv->free_count;
-}
-
-static void leaf_fail(struct walk *w, struct leaf *l, const struct err *e) {
-    l->failed = true;
-    l->failure = *e;
-    leaf_end(w, l);
-}
-
-// A failure belongs to the leaf alone, unless it is an interruption: that ends the call (-1) and
-// leaves everything as it is.
-static int pass_failed(struct walk *w, struct leaf *l, const struct err *failure) {
-    if (failure->code == ERR_CANCELLED) return -1;
-    leaf_fail(w, l, failure);
-    return 0;
-}
-
-static int prefill(struct walk *w, struct leaf *l, uint32_t shared, struct err *e) {
-    uint32_t count = (uint32_t)l->ids.count;
-    memcpy(w->trunk_ids + shared, l->ids.ids + shared, (count - shared) * sizeof *l->ids.ids);
-    w->items[0] = (struct session_item){.sequence = w->trunk,
-                                        .ids = l->ids.ids + shared,
-                                        .count = count - shared,
-                                        .logits = SESSION_LAST,
-                                        .watch = watched(l)};
-    TRY(run_pass(w, &l, 1, e));
-    return kv_fork(session_kv(w->session), w->trunk, &l->sequence, e);
-}
-
-static int begin_leaf(struct walk *w, struct leaf *l, uint32_t shared) {
-    l->begun_ns = clock_ns();
-    uint64_t cpu = clock_cpu_ns();
-    l->shared_tokens = (int)shared;
-    struct err failure = {0};
-    int result = prefill(w, l, shared, &failure);
-    l->prefill_ns = clock_ns() - l->begun_ns;
-    l->cpu_ns = clock_cpu_ns() - cpu;
-    if (result != 0) return pass_failed(w, l, &failure);
-    l->state = LEAF_GROWING;
-    leaf_add(w, l);
-    return 0;
-}
-
-// Begins waiting leaves in order, as long as there is room for the next one.
-static int begin_leaves(struct walk *w) {
-    int waiting;
-    while ((waiting = leaves_in(w, LEAF_WAITING, w->batch)) > 0) {
-        struct leaf *next = w->batch[0];
-        uint32_t shared = share_trunk(w, next);
-        if (!has_room(w, next)) {
-            // One prompt with its reply always fits an empty pool (walk_session_options).
-            assert(leaves_in(w, LEAF_GROWING, w->batch) > 0);
-            return 0;
-        }
-        TRY(begin_leaf(w, next, shared));
-    }
-    return 0;
-}
-
-// One token for each of the leaves.
-static int grow(struct walk *w, struct leaf **leaves, int count, struct err *e) {
-    uint64_t wall = clock_ns(), cpu = clock_cpu_ns();
-    for (int i = 0; i < count; i++)
-        w->items[i] = (struct session_item){.sequence = leaves[i]->sequence,
-                                            .ids = &leaves[i]->last,
-                                            .count = 1,
-                                            .logits = SESSION_LAST,
-                                            .watch = watched(leaves[i])};
-    TRY(run_pass(w, leaves, count, e));
-    wall = clock_ns() - wall;
-    cpu = clock_cpu_ns() - cpu;
-    for (int i = 0; i < count; i++) {
-        leaves[i]->decode_ns += wall;
-        leaves[i]->cpu_ns += cpu / (uint64_t)count;
-        leaf_add(w, leaves[i]);
-    }
-    return 0;
-}
-
-static int grow_leaves(struct walk *w) {
-    int count = leaves_in(w, LEAF_GROWING, w->batch);
-    struct err failure = {0};
-    if (count == 0 || grow(w, w->batch, count, &failure) == 0) return 0;
-    if (failure.code == ERR_CANCELLED) return -1;
-    // Each by itself, so that one reply that fails does not take the others with it.
-    for (int i = 0; i < count; i++)
-        if (grow(w, &w->batch[i], 1, &failure) != 0) TRY(pass_failed(w, w->batch[i], &failure));
-    return 0;
 }
 
 static const char *reason_of(enum err_code code) {
@@ -350,7 +168,7 @@ static void deliver(struct leaf *l, struct arena *a, struct provider_completion 
         .cpu_ms = CLOCK_MS(l->cpu_ns),
         .prefill_ms = CLOCK_MS(l->prefill_ns),
         .decode_ms = CLOCK_MS(l->decode_ns),
-        .shared_tokens = l->shared_tokens,
+        .shared_tokens = (int)l->shared_tokens,
     };
     if (!l->failed) {
         out->attention = watch_end(&l->watch, a);
@@ -362,18 +180,22 @@ static void deliver(struct leaf *l, struct arena *a, struct provider_completion 
         out->reason_code = reason_of(l->failure.code);
         out->reason_text = arena_strdup(a, l->failure.text);
     }
-    l->state = LEAF_FREE;
+    l->state = LEAF_KEPT;
 }
 
 bool walk_next(struct walk *w, struct arena *a, struct provider_completion *out) {
     for (;;) {
-        if (leaves_in(w, LEAF_ENDED, w->batch) > 0) {
-            deliver(w->batch[0], a, out);
+        if (walk_leaves(w, LEAF_ENDED, w->listed) > 0) {
+            deliver(w->listed[0], a, out);
             return true;
         }
-        if (begin_leaves(w) != 0) return false;
-        if (leaves_in(w, LEAF_ENDED, w->batch) > 0) continue;
-        if (leaves_in(w, LEAF_GROWING, w->batch) == 0) return false;
-        if (grow_leaves(w) != 0) return false;
+        walk_begin(w);
+        if (walk_leaves(w, LEAF_GROWING, w->listed) + walk_leaves(w, LEAF_READING, w->listed) ==
+            0) {
+            // One prompt with its reply always fits an empty pool (walk_session_options).
+            assert(walk_leaves(w, LEAF_WAITING, w->listed) == 0);
+            return false;
+        }
+        if (!walk_pass(w)) return false;
     }
 }

@@ -1,9 +1,19 @@
 // Walks prompts in the order they come and decodes their replies together.
 //
-// A trunk holds the KV of the last prompt. The next prompt keeps the prefix that both share,
-// computes the rest, and its reply grows on a fork of the trunk; so prompts in the order of a
-// prefix tree compute each shared prefix once. Replies of several prompts decode in one batch, and
-// by DESIGN section 5 neither sharing nor company changes a bit of them.
+// Every prompt in flight is a leaf with a KV sequence of its own. A new leaf forks the sequence
+// that shares the longest prefix with it (of a leaf in flight, or of one of the last few that are
+// answered) and computes the rest. Pages are shared by reference, so the sequences are a prefix
+// tree without nodes. For prompts in ascending order of ids the longest match with any earlier
+// prompt is that with the one just before (DESIGN section 2 sorts a plan so), hence each edge of
+// the tree is computed once, and nothing older needs to be kept; the few that are kept serve other
+// orders.
+//
+// A pass of the session takes the next token of every growing reply first and fills up with prompt
+// tokens, of several prompts where they are short: replies ride along with prefill, and a leaf that
+// ends is replaced by the next pass. A leaf begins only when the pool has room for the rest of its
+// prompt and its whole reply beside what others may still need; kept prompts make room, oldest
+// first. With the least memory one prompt is walked at a time and only sharing is lost. By DESIGN
+// section 5 neither sharing nor company changes a bit.
 #ifndef LACUNA_ENGINE_WALK_H
 #define LACUNA_ENGINE_WALK_H
 
@@ -13,7 +23,8 @@
 
 struct walk;
 
-// Sequences and pages that a session needs for a walk of `in_flight` replies.
+// Sequences and pages that a session needs for a walk of `in_flight` prompts: at least one prompt
+// with its reply, at most all of them with nothing in common.
 void walk_session_options(struct session_options *o, uint32_t context_tokens, int in_flight);
 
 // Borrows session and vocabulary.

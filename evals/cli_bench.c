@@ -124,7 +124,7 @@ static int bench_decode(struct bench *b, uint32_t sequences, struct measure *m, 
     double rates[64];
     TRY(kv_sequence_open(kv, &s[0], e));
     TRY(feed(b, s[0], b->ids, depth, SESSION_NONE, e));
-    for (uint32_t i = 1; i < sequences; i++) TRY(kv_fork(kv, s[0], &s[i], e));
+    for (uint32_t i = 1; i < sequences; i++) TRY(kv_fork(kv, s[0], depth, &s[i], e));
     for (int r = -1; r < b->set->repeats; r++) {
         for (uint32_t i = 0; i < sequences; i++) kv_truncate(kv, s[i], depth);
         uint64_t begun = clock_ns();

@@ -178,8 +178,8 @@ static uint32_t after_fork(uint32_t at, enum fault fault) {
     struct kv_sequence *parent = probe_sequence(&p), *child = NULL, *second = NULL;
     struct err e = {0};
     probe_feed(&p, parent, ids, at, got);
-    ASSERT_OK(kv_fork(kv, parent, &child, &e), e);
-    ASSERT_OK(kv_fork(kv, parent, &second, &e), e);
+    ASSERT_OK(kv_fork(kv, parent, parent->length, &child, &e), e);
+    ASSERT_OK(kv_fork(kv, parent, parent->length, &second, &e), e);
     memcpy(child_got, got, at * sizeof *got);
     probe_feed(&p, second, wrong, 60, ignored);
     probe_feed(&p, parent, ids + at, 20, got + at);
@@ -269,7 +269,7 @@ static void test_forks_notice_shared_page(void **state) {
     struct kv_sequence *parent = probe_sequence(&p), *child = NULL;
     struct err e = {0};
     probe_feed(&p, parent, ids, 600, got);
-    ASSERT_OK(kv_fork(session_kv(p.session), parent, &child, &e), e);
+    ASSERT_OK(kv_fork(session_kv(p.session), parent, parent->length, &child, &e), e);
     child->address[1] = parent->address[1];
     probe_feed(&p, parent, ids + 600, 100, got + 600);
     probe_feed(&p, child, wrong, 100, ignored);

@@ -43,7 +43,7 @@ static void test_fork_shares_whole_pages(void **state) {
     assert_int_equal(PAGES - p->free_count, 3);
     assert_int_equal(kv_bytes_used(p), 3 * LAYER_BYTES);
     memset(a->address[2], 7, LAYER_BYTES);
-    ASSERT_OK(kv_fork(p, a, &c, &e), e);
+    ASSERT_OK(kv_fork(p, a, a->length, &c, &e), e);
     assert_int_equal(PAGES - p->free_count, 4);
     assert_ptr_equal(a->address[0], c->address[0]);
     assert_ptr_equal(a->address[1], c->address[1]);
@@ -65,7 +65,7 @@ static void test_shared_page_is_copied_before_writing(void **state) {
     struct err e = {0};
     ASSERT_OK(kv_sequence_open(p, &a, &e), e);
     extend(p, a, 1024);
-    ASSERT_OK(kv_fork(p, a, &c, &e), e); // at a border nothing is copied
+    ASSERT_OK(kv_fork(p, a, a->length, &c, &e), e); // at a border nothing is copied
     assert_int_equal(PAGES - p->free_count, 2);
     kv_truncate(p, c, 600); // now inside a page that both hold
     assert_ptr_equal(a->address[1], c->address[1]);
@@ -92,7 +92,7 @@ static void test_bounds(void **state) {
     kv_truncate(p, s[0], 513);
     assert_int_equal(p->free_count, 2);
     kv_sequence_close(p, s[5]);
-    ASSERT_OK(kv_fork(p, s[0], &more, &e), e);
+    ASSERT_OK(kv_fork(p, s[0], s[0]->length, &more, &e), e);
     assert_int_equal(p->free_count, 1);
     kv_close(p);
     backend_close(b);
@@ -127,7 +127,7 @@ static void random_step(struct kv_pool *p, struct rng *r) {
     switch (rng_below(r, 5)) {
     case 0: kv_sequence_close(p, s); break;
     case 1: kv_truncate(p, s, (uint32_t)rng_below(r, s->length + 1)); break;
-    case 2: (void)kv_fork(p, s, &other, &e); break;
+    case 2: (void)kv_fork(p, s, s->length, &other, &e); break;
     default: {
         uint32_t to = s->length + (uint32_t)rng_below(r, POSITIONS + 1 - s->length);
         uint32_t needed = kv_pages_needed(p, s, to), before = p->free_count;

@@ -4,6 +4,7 @@
 #include "tests/support/support.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REQUESTS 14
@@ -170,20 +171,108 @@ static void test_order_company_and_memory(void **state) {
     }
 }
 
-static void test_neighbours_share(void **state) {
+// Ids that a request has in common with another; the last one is computed in any case.
+static int common_prefix(const struct request *a, const struct request *b) {
+    int n = 0, most = (int)b->r.ids.count - 1;
+    while (n < most && n < (int)a->r.ids.count && a->ids[n] == b->ids[n]) n++;
+    return n;
+}
+
+static int by_ids(const void *x, const void *y) {
+    const struct request *a = &requests[*(const uint32_t *)x], *b = &requests[*(const uint32_t *)y];
+    for (size_t i = 0; i < a->r.ids.count && i < b->r.ids.count; i++)
+        if (a->ids[i] != b->ids[i]) return a->ids[i] < b->ids[i] ? -1 : 1;
+    return (a->r.ids.count > b->r.ids.count) - (a->r.ids.count < b->r.ids.count);
+}
+
+// In the order of a plan, whatever the memory from the least upwards: each prompt shares what it
+// has in common with the one before, and replies are as if alone.
+static void test_sorted_prompts_share_at_any_budget(void **state) {
     (void)state;
     uint32_t order[REQUESTS];
     for (uint32_t i = 0; i < REQUESTS; i++) order[i] = i;
+    qsort(order, REQUESTS, sizeof *order, by_ids);
+    for (uint32_t more = 0; more <= 40; more = more < 8 ? more + 1 : more * 2) {
+        struct outcome got[REQUESTS];
+        memset(got, 0, sizeof got);
+        struct rig r;
+        rig_open(&r, more % 2 == 0 ? 8 : 2, more);
+        run_in_order(&r, order, REQUESTS, got);
+        rig_close(&r);
+        for (int i = 0; i < REQUESTS; i++) {
+            assert_same(&alone[order[i]], &got[order[i]]);
+            int shared = i > 0 ? common_prefix(&requests[order[i - 1]], &requests[order[i]]) : 0;
+            assert_int_equal(got[order[i]].shared_tokens, shared);
+        }
+    }
+}
+
+// Other orders find what is in flight or among the last few.
+static void test_interleaved_prompts_share(void **state) {
+    (void)state;
+    // 1 and 3 begin alike, 12 and 0 have nothing in common with them or each other.
+    static const uint32_t order[] = {1, 12, 3, 0, 2, 13, 4};
     struct outcome got[REQUESTS];
     struct rig r;
-    rig_open(&r, 8, 20);
-    run_in_order(&r, order, REQUESTS, got);
+    rig_open(&r, 1, 20);
+    run_in_order(&r, order, sizeof order / sizeof *order, got);
     rig_close(&r);
-    assert_int_equal(got[0].shared_tokens, 0);
+    assert_int_equal(got[12].shared_tokens, 0);
+    assert_int_equal(got[3].shared_tokens, common_prefix(&requests[1], &requests[3]));
     assert_int_equal(got[2].shared_tokens, 1149); // equal prompts: all but the last token
-    assert_true(got[3].shared_tokens >= 700);
-    assert_true(got[7].shared_tokens >= 512);
-    assert_int_equal(got[10].shared_tokens, 40);
+    assert_true(got[4].shared_tokens >= 700);
+}
+
+// Counts the passes of a backend.
+static const struct backend_ops *counted;
+static struct backend_ops counting;
+static int passes;
+
+static void counting_embed(struct backend *b, const struct backend_matrix *rows, const int32_t *ids,
+                           uint32_t R, float *x) {
+    passes++;
+    counted->embed(b, rows, ids, R, x);
+}
+
+// Eight prompts with one beginning: the first is computed, then the tails of all others in the pass
+// that continues its reply; and none decodes apart.
+static void test_passes_are_filled(void **state) {
+    (void)state;
+    enum { PROMPTS = 8, TOKENS = 6 };
+    struct continuation_vocabulary endless = vocabulary;
+    endless.stop_count = 0;
+    struct rig r;
+    rig_open(&r, PROMPTS, 20);
+    walk_close(r.w);
+    r.w = walk_open(r.p.session, &endless, PROMPTS);
+    struct backend *b = session_backend(r.p.session);
+    counted = b->ops;
+    counting = *counted;
+    counting.embed = counting_embed;
+    b->ops = &counting;
+    passes = 0;
+    static struct request q;
+    struct err e = {0};
+    for (uint32_t i = 0; i < PROMPTS; i++) {
+        bool accepted = false;
+        memcpy(q.ids, requests[1].ids, sizeof q.ids);
+        probe_ids(50 + i, V, q.ids + 100, 5);
+        q.g = (struct provider_generation){.max_tokens = TOKENS, .top_p = 1};
+        q.r = (struct provider_request){
+            .ticket = i, .key = "test", .ids = {q.ids, 105}, .generation = &q.g};
+        ASSERT_OK(walk_submit(r.w, &q.r, &accepted, &e), e);
+        assert_true(accepted);
+    }
+    struct outcome got[REQUESTS];
+    for (int i = 0; i < PROMPTS; i++) {
+        assert_true(take_next(&r, got));
+        assert_int_equal(got[i].count, TOKENS);
+        if (i > 0) assert_in_range(got[i].shared_tokens, 100, 104);
+    }
+    assert_false(take_next(&r, got));
+    assert_int_equal(passes, 1 + TOKENS);
+    b->ops = counted;
+    rig_close(&r);
 }
 
 static void test_refusals(void **state) {
@@ -302,7 +391,9 @@ static void test_interruption_keeps_what_is_in_flight(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order_company_and_memory),
-        cmocka_unit_test(test_neighbours_share),
+        cmocka_unit_test(test_sorted_prompts_share_at_any_budget),
+        cmocka_unit_test(test_interleaved_prompts_share),
+        cmocka_unit_test(test_passes_are_filled),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_failure_stays_with_its_reply),
         cmocka_unit_test(test_interruption_keeps_what_is_in_flight),
