@@ -76,6 +76,12 @@ struct backend_options {
     int threads;          // 0: as many as the process may use
 };
 
+struct backend_ceilings {
+    double flop_per_s;       // as its matrix products use arithmetic; 0: no measure
+    double read_bytes_per_s; // memory of the size that was given, so caches count as they do there
+    size_t near_bytes;       // the caches that its cores have for themselves, together
+};
+
 struct backend;
 
 struct backend_ops {
@@ -132,10 +138,10 @@ struct backend_ops {
     void (*argmax)(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out);
     void (*log_sum_exp)(struct backend *b, const float *z, uint32_t R, uint32_t n, float *out);
 
-    // What the device can do at most, measured: arithmetic as its matrix products use it, and
-    // reading `bytes` of memory again and again. 0: no measure.
-    int (*ceilings)(struct backend *b, size_t bytes, double *flop_per_s, double *read_bytes_per_s,
-                    struct err *e);
+    // What the device can do at most, measured now (milliseconds, and some readings of `bytes` at
+    // `memory`, which is of this backend and was written before).
+    void (*ceilings)(struct backend *b, const void *memory, size_t bytes,
+                     struct backend_ceilings *out);
 };
 
 struct backend {

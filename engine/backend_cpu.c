@@ -363,16 +363,13 @@ static void cpu_log_sum_exp(struct backend *b, const float *z, uint32_t R, uint3
     for (uint32_t r = 0; r < R; r++) out[r] = cpu_of(b)->table->log_sum_exp(z + (size_t)r * n, n);
 }
 
-static int cpu_ceilings(struct backend *b, size_t bytes, double *flop_per_s,
-                        double *read_bytes_per_s, struct err *e) {
-    void *memory;
-    size_t whole = (bytes + 63) / 64 * 64;
-    TRY(mem_alloc(whole, "memory to read", &memory, e));
-    memset(memory, 1, whole);
-    *flop_per_s = 2 * cpu_ceiling_fma_per_s(cpu_of(b)->table, b->threads);
-    *read_bytes_per_s = cpu_ceiling_read_per_s(memory, whole, b->threads);
-    mem_free(memory);
-    return 0;
+static void cpu_ceilings(struct backend *b, const void *memory, size_t bytes,
+                         struct backend_ceilings *out) {
+    *out = (struct backend_ceilings){
+        .flop_per_s = 2 * cpu_ceiling_fma_per_s(cpu_of(b)->table, b->threads),
+        .read_bytes_per_s = cpu_ceiling_read_per_s(memory, bytes, b->threads),
+        .near_bytes = cpu_core_cache_bytes() * (size_t)b->threads,
+    };
 }
 
 static const struct backend_ops CPU_OPS = {

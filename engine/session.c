@@ -101,6 +101,10 @@ struct kv_pool *session_kv(const struct session *s) {
     return s->kv;
 }
 
+const struct weights *session_weights(const struct session *s) {
+    return s->weights;
+}
+
 const float *session_row_logits(struct session *s, const struct session_row *row) {
     s->backend->ops->download(s->backend, s->logits, row->logits,
                               s->model->config.V * sizeof *s->logits);

@@ -56,6 +56,7 @@ const struct session_plan *session_plan(const struct session *s);
 const struct model_config *session_model(const struct session *s);
 struct backend *session_backend(const struct session *s);
 struct kv_pool *session_kv(const struct session *s);
+const struct weights *session_weights(const struct session *s);
 
 // Sequences: kv_sequence_open, kv_fork, kv_truncate, kv_sequence_close on session_kv.
 

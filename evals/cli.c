@@ -93,8 +93,10 @@ const struct cli_verb cli_verbs[] = {
      "number of tokens, and what ended the reply (stop, stop_string, length).",
      cli_generate},
     {"bench", "MODEL", "prefill, decode and batch speed beside the machine's ceiling",
-     "Shares are of what this machine was measured to do at most: multiply-adds as the op table's\n"
-     "products use them, and reading as many bytes as the weights have.",
+     "Each test stands beside the speed that the ceiling which holds it allows: compute\n"
+     "(multiply-adds as the op table's products use them), memory (reading what the test reads),\n"
+     "or for few rows issue (the same op on data in the cores' own caches). Ceilings are measured\n"
+     "again before and after each test, tests run in rounds, and medians are told.",
      cli_bench},
     {"schema", "", "the JSON schema of the experiment file", NULL, cli_schema},
     {NULL, NULL, NULL, NULL, NULL},

@@ -108,18 +108,27 @@ static void test_score_text(void **state) {
 static void test_bench(void **state) {
     (void)state;
     const char *out, *said;
-    const char *call =
-        "bench tiny.gguf --json --prompt 40 --reply 3 --repeats 2 --batch 3 --threads 1";
+    const char *call = "bench tiny.gguf --json --prompt 40,9 --depth 0,16 --reply 3 --repeats 2 "
+                       "--batch 3 --threads 1 --ops --chunk 20";
     assert_int_equal(lacuna(call, "", &out, &said), 0);
     json_t *result = line_of(out, 0), *tests = json_object_get(result, "tests"), *test;
-    static const char *const names[] = {"prefill", "decode", "batch"};
-    assert_int_equal(json_array_size(tests), 3);
-    size_t i;
-    json_array_foreach(tests, i, test) {
-        assert_string_equal(json_string_value(json_object_get(test, "test")), names[i]);
-        assert_true(json_number_value(json_object_get(test, "tokens_per_s")) > 0);
+    static const char *const names[] = {"pp40",   "pp9",     "tg3",
+                                        "tg3@16", "tg3 x 3", "qkv 64x128, 20 rows"};
+    assert_true(json_array_size(tests) > 20);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        test = json_array_get(tests, i);
+        const char *name = json_string_value(json_object_get(test, "test"));
+        if (strncmp(name, names[i], strlen(names[i])) != 0) fail_msg("%s: %s", names[i], name);
+        const json_t *seconds = json_object_get(test, "seconds");
+        assert_true(json_number_value(json_object_get(seconds, "median")) > 0);
+        assert_true(json_is_string(json_object_get(test, "held_by")));
     }
     json_decref(result);
+    call = "bench tiny.gguf --prompt 9 --depth none --repeats 1 --op-table c";
+    assert_int_equal(lacuna(call, "", &out, &said), 0);
+    assert_non_null(strstr(out, "op table c,"));
+    assert_non_null(strstr(out, "\npp9 "));
+    assert_null(strstr(out, "\ntg"));
 }
 
 static void test_refusals(void **state) {
@@ -145,8 +154,14 @@ static void test_refusals(void **state) {
         {"generate tiny.gguf --context 99999999999", "", "--context 99999999999 is not", 2},
         {"score-text tiny.gguf --top -1", "", "--top -1 is not between 0 and", 2},
         {"bench tiny.gguf --repeats 0", "", "--repeats 0 is not between 1 and 64", 2},
-        {"bench tiny.gguf --depth 9223372036854775807 --prompt 9223372036854775807", "",
-         "--prompt 9223372036854775807 is not between 1 and", 2},
+        {"bench tiny.gguf --prompt 9223372036854775807", "", "--prompt takes numbers from 1", 2},
+        {"bench tiny.gguf --prompt 0", "", "--prompt takes numbers from 1 to", 2},
+        {"bench tiny.gguf --prompt 5,,6", "", "or none, not \"5,,6\"", 2},
+        {"bench tiny.gguf --depth 5x", "", "--depth takes numbers from 0 to", 2},
+        {"bench tiny.gguf --prompt none --depth none", "", "nothing to measure", 2},
+        {"bench tiny.gguf --prompt 5000", "", "trained for 4096", 2},
+        {"bench tiny.gguf --batch 65", "", "--batch 65 is not between 0 and 64", 2},
+        {"bench tiny.gguf --memory 1000", "", "KV cache", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *out, *said;
