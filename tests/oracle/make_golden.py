@@ -1,8 +1,8 @@
 """Makes the golden files of tests/engine/golden and tests/kernels/golden, always the same bytes.
 
 Small random Llama models in every tensor type and several head layouts, written by a GGUF writer
-of its own; the logits of a fixed id sequence by reference.py in float64 (stored as float32); and
-for each tensor type some blocks of random bits with the values that they stand for. The blocks' own
+of its own; the logits of a fixed id sequence by reference.py in float64 (stored as float32), and the
+shares of attention that its rows give to some ranges of positions; and for each tensor type some blocks of random bits with the values that they stand for. The blocks' own
 values are checked against the `gguf` package bit for bit.
 
   make_golden.py TESTS_FOLDER
@@ -21,6 +21,7 @@ import reference
 TYPES = {name: (number, block, size) for number, (name, block, size) in reference.BLOCKS.items()}
 VOCABULARY = 101  # odd on purpose: neither the panels nor the pairs of a kernel fit evenly
 POSITIONS = 40
+RANGES = [(0, 1), (3, 9), (14, 15), (20, 40)]
 
 
 def half_bytes(values):
@@ -185,11 +186,14 @@ def make_models(folder):
         path = os.path.join(folder, name)
         write_model(path + ".gguf", seed, **shape)
         reference.check(path + ".gguf")
-        logits = reference.Llama(path + ".gguf").logits(ids)
+        model = reference.Llama(path + ".gguf")
+        logits = model.logits(ids)
         print("   logits of spread %.2f" % logits.std())
         logits.astype("<f4").tofile(path + ".logits")
+        model.shares(ids, RANGES).astype("<f4").tofile(path + ".shares")
     with open(os.path.join(folder, "golden.json"), "w") as f:
-        json.dump({"ids": ids, "vocabulary": VOCABULARY, "models": list(MODELS)}, f, indent=2)
+        index = {"ids": ids, "vocabulary": VOCABULARY, "models": list(MODELS), "ranges": RANGES}
+        json.dump(index, f, indent=2)
         f.write("\n")
 
 

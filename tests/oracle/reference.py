@@ -214,20 +214,24 @@ class Llama:
         if self.window:
             hidden |= j <= i - self.window
         out = np.empty_like(q)
+        weights = np.empty((t, self.heads, t))
         for h in range(self.heads):
             g = h // (self.heads // self.groups)
             s = q[:, h] @ k[:, g].T / np.sqrt(self.width)
             s[hidden] = -np.inf
             p = np.exp(s - s.max(axis=1, keepdims=True))
-            out[:, h] = p @ v[:, g] / p.sum(axis=1, keepdims=True)
-        return out.reshape(t, -1)
+            weights[:, h] = p / p.sum(axis=1, keepdims=True)
+            out[:, h] = weights[:, h] @ v[:, g]
+        return out.reshape(t, -1), weights
 
     def project(self, x, name):
         y = x @ self.get(name + ".weight").T
         bias = self.get(name + ".bias")
         return y if bias is None else y + bias
 
-    def logits(self, ids):
+    def run(self, ids):
+        """Logits [T, V], and for each layer the weights of the attention [T, heads, T]."""
+        every = []
         x = self.get("token_embd.weight")[np.asarray(ids)]
         t = len(ids)
         for n in range(self.layers):
@@ -236,7 +240,8 @@ class Llama:
             q = self.project(a, b + "attn_q").reshape(t, self.heads, self.width)
             k = self.project(a, b + "attn_k").reshape(t, self.groups, self.width)
             v = self.project(a, b + "attn_v").reshape(t, self.groups, self.width)
-            o = self.attend(self.rotate(q), self.rotate(k), v)
+            o, weights = self.attend(self.rotate(q), self.rotate(k), v)
+            every.append(weights)
             x = x + self.project(o, b + "attn_output")
             f = self.norm(x, b + "ffn_norm.weight")
             gate, up = self.project(f, b + "ffn_gate"), self.project(f, b + "ffn_up")
@@ -244,7 +249,15 @@ class Llama:
         head = self.get("output.weight")
         if head is None:
             head = self.get("token_embd.weight")
-        return self.norm(x, "output_norm.weight") @ head.T
+        return self.norm(x, "output_norm.weight") @ head.T, every
+
+    def logits(self, ids):
+        return self.run(ids)[0]
+
+    def shares(self, ids, ranges):
+        """What each row gives to the positions [first, end) of each range: [T, L, heads, ranges]."""
+        weights = np.stack(self.run(ids)[1], axis=1)
+        return np.stack([weights[..., a:b].sum(axis=-1) for a, b in ranges], axis=-1)
 
 
 def check(path):

@@ -72,11 +72,20 @@ int probe_feed_parts(struct probe *p, const struct probe_part *parts, uint32_t c
     return session_forward(p->session, items, count, &sink, e);
 }
 
-void probe_feed(struct probe *p, struct kv_sequence *s, const int32_t *ids, uint32_t count,
-                uint64_t *hashes) {
+void probe_feed_watched(struct probe *p, struct kv_sequence *s, const int32_t *ids, uint32_t count,
+                        const struct session_watch *watch, uint64_t *hashes) {
     struct err e = {0};
     struct probe_part part = {s, ids, count, hashes};
-    ASSERT_OK(probe_feed_parts(p, &part, 1, &e), e);
+    struct session_item item = {
+        .sequence = s, .ids = ids, .count = count, .logits = SESSION_ALL, .watch = watch};
+    struct hashing h = {&part, p->model->config.V * sizeof(float)};
+    struct session_sink sink = {hash_row, &h};
+    ASSERT_OK(session_forward(p->session, &item, 1, &sink, &e), e);
+}
+
+void probe_feed(struct probe *p, struct kv_sequence *s, const int32_t *ids, uint32_t count,
+                uint64_t *hashes) {
+    probe_feed_watched(p, s, ids, count, NULL, hashes);
 }
 
 uint32_t probe_differences(const uint64_t *a, const uint64_t *b, uint32_t n) {

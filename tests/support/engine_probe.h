@@ -28,6 +28,10 @@ struct kv_sequence *probe_sequence(struct probe *p);
 void probe_feed(struct probe *p, struct kv_sequence *s, const int32_t *ids, uint32_t count,
                 uint64_t *hashes);
 
+// The same, and what the last row gives to the ranges of `watch` (NULL: nothing is watched).
+void probe_feed_watched(struct probe *p, struct kv_sequence *s, const int32_t *ids, uint32_t count,
+                        const struct session_watch *watch, uint64_t *hashes);
+
 // Several sequences in one call.
 struct probe_part {
     struct kv_sequence *sequence;
