@@ -63,6 +63,14 @@ struct provider_identity {
     const char *backend;  // "cpu", "fixture", "simulated"
 };
 
+// What a run would take on this machine, known without loading; all 0 where nothing is.
+struct provider_memory {
+    uint64_t weights_bytes;
+    uint64_t least_bytes;   // beside the weights, with which one prompt at a time still runs
+    uint64_t planned_bytes; // beside the weights, of what is free and the bound; 0: does not fit
+    int replies;            // of the longest prompts with nothing in common that this has room for
+};
+
 struct provider_capabilities {
     bool exact_ids;          // tokenize gives the ids that the model consumes
     bool log_probabilities;  // not asked for by the run loop yet
@@ -70,6 +78,7 @@ struct provider_capabilities {
     bool deterministic;      // equal requests give equal bytes
     int in_flight;           // how many requests it takes at once
     uint32_t context_tokens; // prompt and reply together; 0: not limited by the provider
+    struct provider_memory memory;
 };
 
 // Prompt tokens whose share of attention is wanted. Spans with one subject are looked at as one.
@@ -112,7 +121,8 @@ struct provider_completion {
     int stop_id;                                // the token that ended the reply, -1 when none did
     const struct provider_attention *attention; // [subject_count] of the request; NULL: not watched
     uint32_t layers, heads;
-    // facts for timings.jsonl only
+    // Facts for timings.jsonl only. Where requests are computed together each gets its part of the
+    // time, by tokens, so that sums over requests are what the provider took.
     double wall_ms, cpu_ms, prefill_ms, decode_ms;
     int shared_tokens; // prompt tokens whose KV was reused
 };

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IN_FLIGHT 32 // replies that decode together; memory may allow fewer at a time
-
 struct local {
     struct provider base;
     struct arena *arena; // the model's lifetime
@@ -166,7 +164,7 @@ static void describe(struct local *l, const struct provider_options *o, const st
     l->base.can = (struct provider_capabilities){.exact_ids = true,
                                                  .evidence = true,
                                                  .deterministic = true,
-                                                 .in_flight = IN_FLIGHT,
+                                                 .in_flight = WALK_IN_FLIGHT,
                                                  .context_tokens = context_tokens};
     l->base.what = (struct provider_identity){
         .identity = identity_of(l, o, context_tokens),
@@ -180,18 +178,8 @@ static void describe(struct local *l, const struct provider_options *o, const st
     json_put(l->base.what.manifest, "weights", json_text_c(storage));
 }
 
-static int open_session(struct local *l, const struct provider_options *o, struct err *e) {
-    uint32_t context;
-    TRY(session_context_tokens(l->model, o->context_tokens, o->beyond_trained, &context, e));
-    if (o->plan_only) {
-        struct backend_options options = {
-            .name = o->backend, .numerics = o->numerics, .threads = o->threads};
-        struct backend *b;
-        TRY(backend_open(&options, &b, e));
-        describe(l, o, b, context);
-        backend_close(b);
-        return 0;
-    }
+static struct session_options session_options_of(struct local *l, const struct provider_options *o,
+                                                 uint32_t context) {
     struct session_options options = {.backend = o->backend,
                                       .numerics = o->numerics,
                                       .weights = o->weights,
@@ -200,10 +188,52 @@ static int open_session(struct local *l, const struct provider_options *o, struc
                                       .beyond_trained = o->beyond_trained,
                                       .memory_bytes = o->memory_bytes,
                                       .cancel = &l->cancelled};
-    walk_session_options(&options, context, IN_FLIGHT);
-    options.watched = IN_FLIGHT * o->watched_spans;
+    walk_session_options(&options, context, WALK_IN_FLIGHT);
+    options.watched = WALK_IN_FLIGHT * o->watched_spans;
+    return options;
+}
+
+// What does not fit is no error of planning: the run may be for another machine.
+static int forecast_memory(struct local *l, struct backend *b, const struct session_options *o,
+                           struct err *e) {
+    struct session_plan plan = {0};
+    struct err why = {0};
+    int result = session_plan_make(b, l->model, o, &plan, &why);
+    if (result != 0 && why.code != ERR_MEMORY) {
+        if (e != NULL) *e = why;
+        return -1;
+    }
+    uint64_t kv = plan.page_bytes * o->pages_least, beside = plan.total_bytes - plan.weights_bytes;
+    uint32_t replies = plan.pages / o->pages_least;
+    l->base.can.memory =
+        (struct provider_memory){.weights_bytes = plan.weights_bytes,
+                                 .least_bytes = kv + plan.activation_bytes + plan.scratch_bytes,
+                                 .planned_bytes = result == 0 ? beside : 0,
+                                 .replies = result != 0                ? 0
+                                            : replies < WALK_IN_FLIGHT ? (int)replies
+                                                                       : WALK_IN_FLIGHT};
+    return 0;
+}
+
+static int open_planning(struct local *l, const struct provider_options *o,
+                         const struct session_options *session, struct err *e) {
+    struct backend_options options = {
+        .name = o->backend, .numerics = o->numerics, .threads = o->threads};
+    struct backend *b;
+    TRY(backend_open(&options, &b, e));
+    describe(l, o, b, session->context_tokens);
+    int result = forecast_memory(l, b, session, e);
+    backend_close(b);
+    return result;
+}
+
+static int open_session(struct local *l, const struct provider_options *o, struct err *e) {
+    uint32_t context;
+    TRY(session_context_tokens(l->model, o->context_tokens, o->beyond_trained, &context, e));
+    struct session_options options = session_options_of(l, o, context);
+    if (o->plan_only) return open_planning(l, o, &options, e);
     TRY(session_open(l->model, &options, &l->session, e));
-    l->walk = walk_open(l->session, &l->vocabulary, IN_FLIGHT);
+    l->walk = walk_open(l->session, &l->vocabulary, WALK_IN_FLIGHT);
     describe(l, o, session_backend(l->session), context);
     return 0;
 }

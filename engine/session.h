@@ -42,7 +42,7 @@ int session_context_tokens(const struct model *m, uint32_t asked, bool beyond_tr
                            uint32_t *out, struct err *e);
 
 // Refuses (ERR_CONFIG) a context beyond the trained one without leave, and (ERR_MEMORY, with the
-// table of bytes) what does not fit.
+// table of bytes) what does not fit; *out is then the least that would do.
 int session_plan_make(struct backend *b, const struct model *m, const struct session_options *o,
                       struct session_plan *out, struct err *e);
 

@@ -82,6 +82,7 @@ int session_plan_make(struct backend *b, const struct model *m, const struct ses
     uint32_t least = o->pages_least != 0 ? o->pages_least : kv_pages_of(p.context_tokens) + 1;
     uint32_t most = o->pages_most > least ? o->pages_most : least;
     TRY(plan_storage(b, m, o, least, &p, e));
+    *out = p;
 
     if (p.total_bytes > p.free_bytes)
         return fail_memory(m, &p, "free on the machine", p.free_bytes, e);

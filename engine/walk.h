@@ -23,6 +23,10 @@
 
 struct walk;
 
+// Replies that decode together unless memory allows fewer. A pass of 32 rows reads the weights
+// once for all of them and is held by arithmetic, so that more would gain nothing.
+#define WALK_IN_FLIGHT 32
+
 // Sequences and pages that a session needs for a walk of `in_flight` prompts: at least one prompt
 // with its reply, at most all of them with nothing in common.
 void walk_session_options(struct session_options *o, uint32_t context_tokens, int in_flight);

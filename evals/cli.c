@@ -22,8 +22,9 @@ const struct cli_verb cli_verbs[] = {
      "after hours. Nothing is written, and without --measure no weights are read.",
      cli_plan},
     {"run", "EXPERIMENT", "run or resume an experiment, then report",
-     "Plans everything first, stores all prompts, then runs one trial after the other and appends\n"
-     "each outcome, synced, to the record. A run that was interrupted or killed goes on with the\n"
+     "Plans everything first, stores all prompts, then runs the trials and appends each outcome,\n"
+     "synced, to the record. What prompts begin with in common is computed once, and replies grow\n"
+     "together, as many as memory allows. A run that was interrupted or killed goes on with the\n"
      "same command; a complete one is reported again and not repeated. Ctrl-C ends it cleanly.",
      cli_run},
     {"prompt", "EXPERIMENT|RUN KEY", "the exact prompt of a trial, with the constraints marked",

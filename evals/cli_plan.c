@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What one measured trial says about a model's speed.
+// What one measured trial says about a model's speed: alone, and with replies beside its own.
 struct speed {
     bool known;
     double prefill, decode; // tokens a second
+    int together;           // replies that decoded
 };
 
 struct view {
@@ -21,8 +22,9 @@ struct view {
     struct provider **providers;
     struct plan plan;
     struct design_outlook design;
-    int64_t *groups;      // [trial]
-    struct speed *speeds; // [model]
+    struct run_options options; // threads and memory as for the run
+    int64_t *groups;            // [trial]
+    struct speed *speeds;       // [model]
 };
 
 // ---- facts of a plan ----
@@ -50,7 +52,7 @@ static struct model_facts model_facts(const struct view *v, int model) {
     return f;
 }
 
-// At the most: every reply takes its whole budget, and none decode together.
+// At the most: every reply takes its whole budget.
 static int64_t seconds_most(const struct model_facts *f, const struct speed *speed) {
     return (int64_t)((double)f->computed_tokens / speed->prefill +
                      (double)f->reply_tokens / speed->decode + 0.5);
@@ -106,6 +108,33 @@ static void print_reach(const struct view *v, int model) {
            grouped(r.at[REACH_RELAYED], d));
 }
 
+static double mib(uint64_t bytes) {
+    return (double)bytes / (1 << 20);
+}
+
+static void print_memory(const struct provider_memory *m) {
+    if (m->least_bytes == 0) return;
+    printf("            %.1f MiB of weights, and beside them at least %.1f MiB; ",
+           mib(m->weights_bytes), mib(m->least_bytes));
+    if (m->planned_bytes == 0)
+        printf("this does not fit here\n");
+    else
+        printf("%.1f MiB here, for %d whole repl%s at once\n", mib(m->planned_bytes), m->replies,
+               m->replies == 1 ? "y" : "ies");
+}
+
+static void print_time(const struct model_facts *f, const struct speed *speed) {
+    if (!speed->known) {
+        printf("  time      not known; --measure loads the model and times one trial\n");
+        return;
+    }
+    int64_t seconds = seconds_most(f, speed);
+    printf("  time      at most %" PRId64 " min %02" PRId64
+           " s, by one trial's %.1f prompt tokens a second and %.1f of %d repl%s at once\n",
+           seconds / 60, seconds % 60, speed->prefill, speed->decode, speed->together,
+           speed->together == 1 ? "y" : "ies");
+}
+
 static void print_model(const struct view *v, int model) {
     char a[32], b[32], c[32];
     struct model_facts f = model_facts(v, model);
@@ -120,17 +149,9 @@ static void print_model(const struct view *v, int model) {
         printf("  memory    %s bytes of KV a token; %.1f MiB for the longest trial (%s tokens)\n",
                grouped(f.kv_bytes_per_token, b),
                (double)(f.kv_bytes_per_token * f.longest) / (1 << 20), grouped(f.longest, c));
+    print_memory(&v->providers[model]->can.memory);
     print_reach(v, model);
-    const struct speed *speed = &v->speeds[model];
-    if (!speed->known) {
-        printf("  time      not known; --measure loads the model and times one trial\n");
-        return;
-    }
-    int64_t seconds = seconds_most(&f, speed);
-    printf("  time      at most %" PRId64 " min %02" PRId64
-           " s, by one trial's %.1f prompt and %.1f "
-           "reply tokens a second\n",
-           seconds / 60, seconds % 60, speed->prefill, speed->decode);
+    print_time(&f, &v->speeds[model]);
 }
 
 static void print_design(const struct view *v) {
@@ -192,6 +213,10 @@ static json_t *reach_json(const struct view *v, int model) {
     return o;
 }
 
+static json_t *bytes_json(uint64_t bytes) {
+    return json_integer((json_int_t)bytes);
+}
+
 static json_t *models_json(const struct view *v) {
     json_t *list = json_array();
     for (int m = 0; m < v->x->model_count; m++) {
@@ -205,6 +230,13 @@ static json_t *models_json(const struct view *v) {
         json_put(o, "longest_tokens", json_integer(f.longest));
         json_put(o, "kv_bytes_per_token",
                  f.kv_bytes_per_token > 0 ? json_integer(f.kv_bytes_per_token) : json_null());
+        const struct provider_memory *memory = &v->providers[m]->can.memory;
+        bool known = memory->least_bytes > 0;
+        json_put(o, "weights_bytes", known ? bytes_json(memory->weights_bytes) : json_null());
+        json_put(o, "memory_least_bytes", known ? bytes_json(memory->least_bytes) : json_null());
+        json_put(o, "memory_planned_bytes",
+                 memory->planned_bytes > 0 ? bytes_json(memory->planned_bytes) : json_null());
+        json_put(o, "replies_at_once", known ? json_integer(memory->replies) : json_null());
         const struct speed *speed = &v->speeds[m];
         json_put(o, "seconds_most",
                  speed->known ? json_integer(seconds_most(&f, speed)) : json_null());
@@ -279,8 +311,39 @@ static void print_json(const struct view *v) {
 
 #define MEASURED_REPLY_TOKENS 32
 
+// Offers a request as often as the provider takes it at once and the plan has trials: its prompt is
+// computed once, and the replies decode together as those of a run do.
+static int speed_of(const struct experiment_model *m, struct provider *p,
+                    struct provider_request *request, int64_t trials, struct arena *a,
+                    struct speed *out, struct err *e) {
+    int64_t offered = 0, reply_tokens = 0, prompt_tokens = 0;
+    double prefill_ms = 0, decode_ms = 0;
+    for (bool accepted = true; accepted && offered < trials; offered += accepted) {
+        request->ticket = offered;
+        TRY(p->ops->submit(p, request, &accepted, e));
+    }
+    for (int64_t i = 0; i < offered; i++) {
+        struct provider_completion c;
+        bool any;
+        TRY(p->ops->next(p, a, &c, &any, e));
+        if (!any || !c.ok)
+            FAIL(e, ERR_PROVIDER, "model %s: the measured trial %s failed: %s", m->id, request->key,
+                 any && c.reason_text ? c.reason_text : "no reply");
+        prompt_tokens += (int64_t)request->ids.count - c.shared_tokens;
+        reply_tokens += c.tokens;
+        prefill_ms += c.prefill_ms;
+        decode_ms += c.decode_ms;
+    }
+    out->known = prefill_ms > 0 && decode_ms > 0 && prompt_tokens > 0 && reply_tokens > 0;
+    if (!out->known) return 0;
+    out->prefill = 1000.0 * (double)prompt_tokens / prefill_ms;
+    out->decode = 1000.0 * (double)reply_tokens / decode_ms;
+    out->together = (int)offered;
+    return 0;
+}
+
 static int trial_time(const struct view *v, int model, struct provider *p, const char *key,
-                      struct arena *a, struct speed *out, struct err *e) {
+                      int64_t trials, struct arena *a, struct speed *out, struct err *e) {
     const struct experiment_generation *g = &v->x->generation;
     struct record_trial t;
     struct record_part *parts;
@@ -301,29 +364,18 @@ static int trial_time(const struct view *v, int model, struct provider *p, const
                                        .generation = &generation,
                                        .sampling = plan_sampling_stream(v->x, &t)};
     if (p->can.exact_ids) TRY(p->ops->tokenize(p, pieces, count, a, &request.ids, e));
-    bool accepted = false, any = false;
-    struct provider_completion c;
-    TRY(p->ops->submit(p, &request, &accepted, e));
-    if (accepted) TRY(p->ops->next(p, a, &c, &any, e));
-    if (!any || !c.ok)
-        FAIL(e, ERR_PROVIDER, "model %s: the measured trial %s failed: %s", v->x->models[model].id,
-             key, any && c.reason_text ? c.reason_text : "no reply");
-    out->known = c.prefill_ms > 0 && c.decode_ms > 0 && c.tokens > 0;
-    if (!out->known) return 0;
-    out->prefill = 1000.0 * ((double)t.prompt_tokens - c.shared_tokens) / c.prefill_ms;
-    out->decode = 1000.0 * c.tokens / c.decode_ms;
-    return 0;
+    return speed_of(&v->x->models[model], p, &request, trials, a, out, e);
 }
 
 // Times the first trial of a model, with the weights loaded.
 static int speed_measure(struct view *v, int model, struct arena *a, struct err *e) {
-    const struct run_options options = {0};
     const struct record_trial *t = v->plan.trials, *end = t + v->plan.trial_count;
     while (t < end && strcmp(t->model, v->x->models[model].id) != 0) t++;
     if (t == end) return 0;
     struct provider *p;
-    TRY(run_provider_open(v->x, model, &options, false, 0, &p, e));
-    int result = trial_time(v, model, p, t->key, a, &v->speeds[model], e);
+    TRY(run_provider_open(v->x, model, &v->options, false, 0, &p, e));
+    int64_t trials = model_facts(v, model).trials;
+    int result = trial_time(v, model, p, t->key, trials, a, &v->speeds[model], e);
     p->ops->close(p);
     return result;
 }
@@ -333,8 +385,7 @@ static int speed_measure(struct view *v, int model, struct arena *a, struct err 
 static int run(const char *path, const struct cli_overrides *o, bool measure, bool json,
                struct arena *a, struct view *v, struct err *e) {
     TRY(cli_experiment_load(path, o, a, &v->x, e));
-    const struct run_options options = {0};
-    TRY(run_providers_open(v->x, &options, a, &v->providers, e));
+    TRY(run_providers_open(v->x, &v->options, a, &v->providers, e));
     TRY(plan_make(v->x, v->providers, NULL, a, &v->plan, e));
     TRY(gates_plan(v->x, v->plan.trials, v->plan.trial_count, a, &v->design, e));
     v->groups = arena_array(a, (size_t)v->plan.trial_count + 1, sizeof *v->groups);
@@ -355,8 +406,13 @@ int cli_plan(int argc, char **argv) {
     bool json = false, measure = false, helped = false;
     const char *path = NULL;
     int count = 0;
+    int64_t memory = 0;
     const struct cli_option options[] = {
         CLI_OVERRIDE_OPTIONS(overrides),
+        {.name = "--memory",
+         .value = "BYTES",
+         .number = &memory,
+         .help = "what run may take beside the weights; 0: by the machine"},
         {.name = "--measure",
          .help = "load the models and time one trial each, for the time estimate",
          .flag = &measure},
@@ -366,8 +422,12 @@ int cli_plan(int argc, char **argv) {
     if (cli_parse(argc, argv, options, option_count, &path, 1, 1, &count, &helped, &e) != 0)
         return cli_fail(argv[0], &e);
     if (helped) return EXIT_DONE;
+    if (memory < 0) {
+        ERR_SET(&e, ERR_USAGE, "--memory %lld is below 0", (long long)memory);
+        return cli_fail(argv[0], &e);
+    }
     struct arena *a = arena_create("plan");
-    struct view v = {0};
+    struct view v = {.options = {.memory_bytes = (uint64_t)memory}};
     int result = run(path, &overrides, measure, json, a, &v, &e);
     run_providers_close(v.x, v.providers);
     experiment_close(v.x);

@@ -108,7 +108,7 @@ int cli_run(int argc, char **argv) {
         {.name = "--memory",
          .value = "BYTES",
          .number = &memory,
-         .help = "bound on KV and scratch; 0: by the machine"},
+         .help = "bytes beside the weights; with few, more is computed anew; 0: by the machine"},
         {.name = "--retry-errors",
          .flag = &s.run.retry_errors,
          .help = "tries trials that ended in error again"},

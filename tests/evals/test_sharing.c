@@ -7,11 +7,12 @@
 #include "engine/base/log.h"
 #include "engine/walk.h"
 #include "evals/run.h"
+#include "evals/run_setup.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { CONTEXT = 576, PROMPTS = 32 };
+enum { CONTEXT = 576, PROMPTS = WALK_IN_FLIGHT };
 
 static struct arena *arena;
 
@@ -118,10 +119,40 @@ static void test_record_at_any_budget(void **state) {
     assert_non_null(strstr(e.text, "bound beside weights"));
 }
 
+// What `plan` says of memory without loading is what a run then takes.
+static void test_forecast_of_memory(void **state) {
+    (void)state;
+    struct err e = {0};
+    uint64_t page, least = least_bytes(&page);
+    const struct experiment_overrides none = {.limit = -1};
+    struct experiment *x;
+    ASSERT_OK(
+        experiment_load(test_data(arena, "../configs/known-subjects.yaml"), &none, arena, &x, &e),
+        e);
+    const struct {
+        uint64_t bound;
+        int replies;
+    } cases[] = {{least - 1, 0},        {least, 1},  {least + page, 1}, {least + 2 * page, 2},
+                 {least + 7 * page, 4}, {0, PROMPTS}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct run_options options = {.threads = 1, .memory_bytes = cases[i].bound};
+        struct provider *p;
+        ASSERT_OK(run_provider_open(x, 0, &options, true, 1, &p, &e), e);
+        const struct provider_memory *m = &p->can.memory;
+        assert_true(m->least_bytes == least && m->weights_bytes > 0);
+        assert_int_equal(m->replies, cases[i].replies);
+        assert_true((m->planned_bytes == 0) == (cases[i].replies == 0));
+        if (cases[i].bound != 0) assert_true(m->planned_bytes <= cases[i].bound);
+        p->ops->close(p);
+    }
+    experiment_close(x);
+}
+
 int main(void) {
     log_set_level(LOG_QUIET);
     arena = arena_create("test");
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_record_at_any_budget)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_record_at_any_budget),
+                                       cmocka_unit_test(test_forecast_of_memory)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     arena_destroy(arena);
     return failed;
