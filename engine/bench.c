@@ -12,7 +12,8 @@
 
 // Above this a large cache serves no better than memory does.
 #define CEILING_BYTES_MOST ((uint64_t)1 << 30)
-#define ISSUE_ROWS_MOST 4 // with more rows the arithmetic hides what a weight takes
+#define PRODUCTS_FLOP ((uint64_t)20e9) // of the products of many rows of a round, about
+#define ISSUE_ROWS_MOST 4              // with more rows the arithmetic hides what a weight takes
 
 const char *const bench_bound_names[] = {"compute", "memory", "issue"};
 
@@ -165,8 +166,15 @@ static void add_decode(struct bench *b, uint32_t depth, uint32_t sequences) {
     t->keys = w.keys;
 }
 
-// A product with few rows takes all layers in turn, as decoding does, so that it finds its weights
-// where decoding finds them; one with many rows takes no more than fills a tenth of a second.
+// Products with few rows take all layers in turn, as decoding does, so that they find their weights
+// where decoding finds them; with many rows as many layers as keep the whole short.
+static uint32_t layers_of(const struct bench *b, uint32_t rows) {
+    uint64_t flop = bench_layer_flop(&b->model->config, rows);
+    uint64_t enough = PRODUCTS_FLOP / flop + 1;
+    return rows > BENCH_FEW_ROWS && enough < b->model->config.L ? (uint32_t)enough
+                                                                : b->model->config.L;
+}
+
 static void add_product(struct bench *b, enum bench_matrix which, uint32_t rows) {
     struct bench_product p =
         bench_product_of(b->model, b->backend, session_plan(b->session)->storage, which);
@@ -174,15 +182,14 @@ static void add_product(struct bench *b, enum bench_matrix which, uint32_t rows)
         add_test(b, "product",
                  arena_printf(b->arena, "%s %ux%u, %u row%s", bench_matrix_names[which], p.K, p.N,
                               rows, rows == 1 ? "" : "s"));
-    uint64_t flop = 2 * (uint64_t)rows * p.N * p.K, enough = (uint64_t)10e9 / flop + 1;
     t->run = run_product;
     t->matrix = which;
-    t->layers = enough < p.count && rows > BENCH_FEW_ROWS ? (uint32_t)enough : p.count;
+    t->layers = which == BENCH_HEAD ? 1 : layers_of(b, rows);
     t->line.rows = rows;
-    t->line.flop = flop * t->layers;
+    t->weights = (uint64_t)p.N * p.K * t->layers;
+    t->line.flop = 2 * rows * t->weights;
     t->line.bytes = p.bytes * t->layers;
     t->set_bytes = t->line.bytes;
-    t->weights = (uint64_t)p.N * p.K * t->layers;
 }
 
 static void add_attention(struct bench *b, uint32_t first, uint32_t rows, const char *name) {

@@ -8,6 +8,10 @@ static uint64_t layer_weights(const struct model_config *c) {
     return D * (heads + 2 * groups) + heads * D + 3 * D * c->F;
 }
 
+uint64_t bench_layer_flop(const struct model_config *c, uint64_t rows) {
+    return 2 * rows * layer_weights(c);
+}
+
 static uint64_t keys_at(const struct model_config *c, uint64_t position) {
     return c->window != 0 && position + 1 > c->window ? c->window : position + 1;
 }

@@ -21,6 +21,9 @@ struct bench_work {
 // Keys that the rows at positions first .. first + rows - 1 see, in sum.
 uint64_t bench_keys(const struct model_config *c, uint64_t first, uint64_t rows);
 
+// The products of one layer, for `rows` rows.
+uint64_t bench_layer_flop(const struct model_config *c, uint64_t rows);
+
 // `tokens` from position 0 on, logits for the last one alone: of the other rows the last layer has
 // nothing but keys and values to compute.
 struct bench_work bench_prefill_work(const struct bench_shape *s, uint32_t tokens);

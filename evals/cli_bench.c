@@ -4,6 +4,7 @@
 
 #include "engine/base/str.h"
 #include "engine/bench.h"
+#include "evals/run_setup.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -65,6 +66,8 @@ static void print_json(const struct settings *set, const struct session *s,
     const struct backend *k = session_backend(s);
     const struct session_plan *p = session_plan(s);
     json_t *j = json_object(), *tests = json_array();
+    json_put(j, "program", run_program_json());
+    json_put(j, "processor", run_processor_json());
     json_put(j, "backend", json_text_c(k->name));
     json_put(j, "numerics", json_text_c(k->numerics));
     json_put(j, "op_table", json_text_c(k->op_table));

@@ -160,7 +160,7 @@ int run_read_baselines(const struct experiment *x, struct arena *a, struct recor
 
 // ---- manifest ----------------------------------------------------------------------------------
 
-static json_t *manifest_program(void) {
+json_t *run_program_json(void) {
     json_t *o = json_object();
     json_put(o, "version", json_text_c(LACUNA_VERSION));
     json_put(o, "commit", json_text_c(LACUNA_COMMIT));
@@ -172,7 +172,7 @@ static json_t *manifest_program(void) {
     return o;
 }
 
-static json_t *manifest_processor(void) {
+json_t *run_processor_json(void) {
     char line[512], *name = NULL;
     FILE *f = fopen("/proc/cpuinfo", "re");
     while (f != NULL && name == NULL && fgets(line, sizeof line, f) != NULL)
@@ -231,9 +231,9 @@ static void put_path(json_t *o, const char *path) {
 json_t *run_manifest(const struct experiment *x, struct provider *const *providers) {
     char hex[HASH_HEX_SIZE];
     json_t *o = json_object();
-    json_put(o, "program", manifest_program());
+    json_put(o, "program", run_program_json());
     json_put(o, "op_table", find_fact(x, providers, "op_table"));
-    json_put(o, "processor", manifest_processor());
+    json_put(o, "processor", run_processor_json());
     json_put(o, "device", find_fact(x, providers, "device"));
     json_put(o, "driver", find_fact(x, providers, "driver"));
     json_put(o, "libraries", manifest_libraries());

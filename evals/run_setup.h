@@ -25,6 +25,9 @@ int run_read_baselines(const struct experiment *x, struct arena *a, struct recor
                        struct err *e);
 // manifest.json: facts that the outcome does not depend on.
 json_t *run_manifest(const struct experiment *x, struct provider *const *providers);
+// Parts of it: {"version","commit","compiler"}, and the processor's name or null.
+json_t *run_program_json(void);
+json_t *run_processor_json(void);
 
 // "<runs folder>/<name>-<12 hex of the request>", or -o as given.
 const char *run_folder(const struct experiment *x, const struct run_options *options,
