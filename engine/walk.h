@@ -12,8 +12,9 @@
 // tokens, of several prompts where they are short: replies ride along with prefill, and a leaf that
 // ends is replaced by the next pass. A leaf begins only when the pool has room for the rest of its
 // prompt and its whole reply beside what others may still need; kept prompts make room, oldest
-// first. With the least memory one prompt is walked at a time and only sharing is lost. By DESIGN
-// section 5 neither sharing nor company changes a bit.
+// first. With the least memory one prompt is walked at a time, on the sequence of the one before.
+// A fork copies the page that it ends in (some 2 ms for a page of 12 MB, beside some seconds for
+// its prompt). By DESIGN section 5 neither sharing nor company changes a bit.
 #ifndef LACUNA_ENGINE_WALK_H
 #define LACUNA_ENGINE_WALK_H
 
@@ -23,8 +24,9 @@
 
 struct walk;
 
-// Replies that decode together unless memory allows fewer. A pass of 32 rows reads the weights
-// once for all of them and is held by arithmetic, so that more would gain nothing.
+// Replies that grow together unless memory allows fewer. Measured (SmolLM2-135M, two cores, 1,024
+// tokens deep): 8, 16, 32 and 64 replies give 418, 524, 555 and 572 tokens/s; what an interrupted
+// run loses grows with their number.
 #define WALK_IN_FLIGHT 32
 
 // Sequences and pages that a session needs for a walk of `in_flight` prompts: at least one prompt

@@ -154,17 +154,17 @@ static int make_alone(void **state) {
 
 static void test_order_company_and_memory(void **state) {
     (void)state;
-    static const int in_flight[] = {1, 3, 8, 8, 14};
-    static const uint32_t more_pages[] = {0, 1, 0, 30, 60};
     struct rng random = rng_open(2, "test", "orders");
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 12; round++) {
         uint32_t order[REQUESTS];
+        int in_flight = round == 0 ? 1 : 1 + (int)rng_below(&random, REQUESTS);
+        uint32_t more_pages = round < 3 ? 0 : (uint32_t)rng_below(&random, 30);
         for (uint32_t i = 0; i < REQUESTS; i++) order[i] = round == 1 ? REQUESTS - 1 - i : i;
         if (round > 1) rng_shuffle(&random, order, REQUESTS);
         struct outcome got[REQUESTS];
         memset(got, 0, sizeof got);
         struct rig r;
-        rig_open(&r, in_flight[round], more_pages[round]);
+        rig_open(&r, in_flight, more_pages);
         run_in_order(&r, order, REQUESTS, got);
         rig_close(&r);
         for (int i = 0; i < REQUESTS; i++) assert_same(&alone[i], &got[i]);
