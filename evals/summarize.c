@@ -7,7 +7,7 @@
 #include "evals/reach.h"
 #include "evals/review.h"
 #include "evals/stats.h"
-#include "evals/summarize_grids.h"
+#include "evals/summarize_attention.h"
 #include "evals/summarize_salience.h"
 #include "evals/summarize_words.h"
 #include "evals/tally.h"
@@ -341,6 +341,7 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
                             .request_sha256 = text_of(r->identity, "request_sha256"),
                             .plan_sha256 = text_of(r->identity, "plan_sha256"),
                             .ledger_sha256 = r->ledger_sha256,
+                            .evidence_sha256 = r->evidence != NULL ? r->evidence_sha256 : NULL,
                             .partial = r->partial,
                             .repeats = t.repeats,
                             .samples = t.samples,
@@ -360,6 +361,7 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     struct grids grids = {.arena = a};
     grids_wordings(&t, &grids);
     grids_conflicts(&t, &grids);
+    TRY(summarize_attention(r, &t, a, out, &grids, e));
     out->grids = grids.p;
     out->grid_count = grids.count;
     out->does_not_show = summarize_limits(&t, a);

@@ -145,6 +145,29 @@ void html_reply(const struct record_outcome *o, struct buf *out) {
     buf_add_c(out, "</pre>\n");
 }
 
+static int add_evidence(const struct record *r, int64_t number, struct buf *out, struct err *e) {
+    struct arena *a = arena_create("trial");
+    const struct record_evidence *v;
+    int result = record_get_evidence(r, number, a, &v, e);
+    for (int i = 0; result == 0 && v != NULL && i < v->attention_count; i++) {
+        const struct record_attention *t = &v->attention[i];
+        bool replied = t->mean.of[ROWS_REPLY] != RECORD_NO_SHARE;
+        enum record_rows rows = replied ? ROWS_REPLY : ROWS_PROMPT;
+        buf_add_c(out, "<p class=\"soft\">Attention on ");
+        escape_html_c(out, t->constraint);
+        buf_printf(out, ", %s: %.2f %%, on %.2f %% of the tokens",
+                   replied ? "reply" : "prompt's end", t->mean.of[rows] / 1e4,
+                   (replied ? t->reply_tokens : t->prompt_tokens) / 1e4);
+        for (int k = 0; k < t->strongest_count && k < 3; k++)
+            buf_printf(out, "%s layer %d head %d %.1f %%", k == 0 ? "; most:" : ",",
+                       t->strongest[k].layer, t->strongest[k].head,
+                       t->strongest[k].shares.of[rows] / 1e4);
+        buf_add_c(out, "</p>\n");
+    }
+    arena_destroy(a);
+    return result;
+}
+
 static int add_trial(const struct view *view, int64_t number, struct buf *out, struct err *e) {
     const struct record_trial *t = &view->record->trials[number];
     const struct record_outcome *o = view->record->outcomes[number];
@@ -156,6 +179,7 @@ static int add_trial(const struct view *view, int64_t number, struct buf *out, s
     add_verdict_chips(o, out);
     buf_add_c(out, "</summary><div>\n");
     html_reply(o, out);
+    TRY(add_evidence(view->record, number, out, e));
     TRY(html_prompt(view->record, t, view->whole_prompts, out, e));
     buf_add_c(out, "</div></details>\n");
     return 0;

@@ -7,6 +7,7 @@
 static const char header[] =
     "trial,key,model,arm,length,placement,depth,repeat,case,sample,constraint,place,depth_real,"
     "status,reason,verdict,unscored_reason,by,near,copied,finish,prompt_tokens,reply_tokens,"
+    "tokens_ppm,attention_prompt_ppm,attention_reply_ppm,attention_reply_max_ppm,strongest_head,"
     "reply\r\n";
 
 static void add_text(struct buf *out, const char *text) {
@@ -58,8 +59,29 @@ static const struct record_verdict *verdict_of(const struct record_outcome *o,
     return NULL;
 }
 
+static void add_share(int32_t ppm, struct buf *out) {
+    if (ppm != RECORD_NO_SHARE) buf_printf(out, "%d", ppm);
+    buf_add_char(out, ',');
+}
+
+// `v` is NULL where nothing was watched.
+static void add_attention(const struct record_evidence *v, const char *constraint,
+                          struct buf *out) {
+    for (int i = 0; v != NULL && i < v->attention_count; i++) {
+        const struct record_attention *t = &v->attention[i];
+        if (strcmp(t->constraint, constraint) != 0) continue;
+        add_share(t->prompt_tokens, out);
+        for (int rows = 0; rows < ROWS_COUNT; rows++) add_share(t->mean.of[rows], out);
+        if (t->strongest_count > 0)
+            buf_printf(out, "L%dH%d", t->strongest[0].layer, t->strongest[0].head);
+        buf_add_char(out, ',');
+        return;
+    }
+    buf_add_c(out, ",,,,,");
+}
+
 static void add_row(const struct record_trial *t, const struct record_outcome *o,
-                    const char *constraint, struct buf *out) {
+                    const struct record_evidence *v, const char *constraint, struct buf *out) {
     buf_printf(out, "%lld,", (long long)t->trial);
     add_text(out, t->key);
     add_text(out, t->model);
@@ -75,27 +97,31 @@ static void add_row(const struct record_trial *t, const struct record_outcome *o
     add_places(t, constraint, out);
     add_text(out, o == NULL ? "not_run" : record_status_name(o->status));
     add_text(out, o == NULL ? NULL : o->reason_code);
-    const struct record_verdict *v = verdict_of(o, constraint);
-    if (v != NULL)
-        add_verdict(v, out);
+    const struct record_verdict *verdict = verdict_of(o, constraint);
+    if (verdict != NULL)
+        add_verdict(verdict, out);
     else
         buf_add_c(out, ",,,,,");
     add_text(out, o == NULL ? NULL : o->finish);
     buf_printf(out, "%u,", t->prompt_tokens);
-    if (o != NULL) {
-        buf_printf(out, "%d,", o->tokens);
-        escape_csv(out, o->reply);
-    } else {
-        buf_add_char(out, ',');
-    }
+    if (o != NULL) buf_printf(out, "%d", o->tokens);
+    buf_add_char(out, ',');
+    add_attention(v, constraint, out);
+    if (o != NULL) escape_csv(out, o->reply);
     buf_add_c(out, "\r\n");
 }
 
 int report_csv(const struct record *r, const struct summary *s, struct buf *out, struct err *e) {
-    (void)e;
     buf_add_c(out, header);
-    for (int64_t i = 0; i < r->trial_count; i++)
-        for (int c = 0; c < s->constraint_count; c++)
-            add_row(&r->trials[i], r->outcomes[i], s->constraints[c], out);
-    return 0;
+    struct arena *a = arena_create("trial");
+    int result = 0;
+    for (int64_t i = 0; result == 0 && i < r->trial_count; i++) {
+        const struct record_evidence *v;
+        arena_reset(a);
+        result = record_get_evidence(r, i, a, &v, e);
+        for (int c = 0; result == 0 && c < s->constraint_count; c++)
+            add_row(&r->trials[i], r->outcomes[i], v, s->constraints[c], out);
+    }
+    arena_destroy(a);
+    return result;
 }

@@ -3,6 +3,7 @@
 #include "reports/grid.h"
 #include "reports/html_aggregate.h"
 #include "reports/html_contrasts.h"
+#include "reports/html_heads.h"
 #include "reports/html_page.h"
 #include "reports/html_trials.h"
 #include "reports/layout.h"
@@ -236,9 +237,13 @@ static void add_limits(const struct summary *s, struct buf *out) {
 static void add_foot(const struct summary *s, struct buf *out) {
     buf_printf(out,
                "<h2>Record</h2>\n<p class=\"soft\">request <code>%s</code><br>plan "
-               "<code>%s</code><br>ledger <code>%s</code></p>\n<p class=\"soft\">`lacuna verify` "
-               "checks the chain and scores every reply again.</p>\n</body></html>\n",
+               "<code>%s</code><br>ledger <code>%s</code>",
                s->request_sha256, s->plan_sha256, s->ledger_sha256);
+    if (s->evidence_sha256 != NULL)
+        buf_printf(out, "<br>evidence <code>%s</code>", s->evidence_sha256);
+    buf_add_c(out,
+              "</p>\n<p class=\"soft\">`lacuna verify` checks the chain and scores every reply "
+              "again.</p>\n</body></html>\n");
 }
 
 int report_html(const struct record *r, const struct summary *s, struct buf *out, struct err *e) {
@@ -250,6 +255,7 @@ int report_html(const struct record *r, const struct summary *s, struct buf *out
     add_figures(s, out);
     html_contrasts(s, out);
     grids_html(s, out);
+    html_heads(s, out);
     add_constraints(s, out);
     TRY(html_trials(r, s, out, e));
     add_foot(s, out);

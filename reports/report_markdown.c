@@ -279,5 +279,6 @@ int report_markdown(const struct record *r, const struct summary *s, struct buf 
     }
     buf_printf(out, "\nrequest `%s`\nplan `%s`\nledger `%s`\n", s->request_sha256, s->plan_sha256,
                s->ledger_sha256);
+    if (s->evidence_sha256 != NULL) buf_printf(out, "evidence `%s`\n", s->evidence_sha256);
     return 0;
 }

@@ -130,8 +130,24 @@ struct summary_grid {
     int sentence_count;
 };
 
+// Where the heads of a model look while it replies, for a constraint in a row that moves it: means
+// over replies, lengths pooled.
+struct summary_head_map {
+    const char *place;
+    int n;          // replies
+    double tokens;  // the constraint's share of the tokens
+    double *shares; // [layers][heads] of the attention
+};
+struct summary_heads {
+    const char *model, *constraint, *placement;
+    int layers, heads;
+    struct summary_head_map *maps; // one a place, in the order of places
+    int map_count;
+};
+
 struct summary {
     const char *experiment, *request_sha256, *plan_sha256, *ledger_sha256;
+    const char *evidence_sha256; // NULL: nothing was watched
     bool partial, complete;
     struct summary_model *models;
     int model_count;
@@ -156,8 +172,10 @@ struct summary {
     int model_contrast_count;
     struct summary_gate *gates;
     int gate_count;
-    struct summary_grid *grids; // spread between wordings, conflicts
+    struct summary_grid *grids; // spread between wordings, conflicts, attention
     int grid_count;
+    struct summary_heads *heads; // of full evidence
+    int heads_count;
     const char **warnings; // shown on top
     int warning_count;
     const char *does_not_show; // a paragraph made from the design

@@ -15,4 +15,7 @@ void svg_heat_map(const struct summary *s, const struct summary_table *t, const 
 void svg_curves(const struct summary *s, const struct summary_table *t, const char *placement,
                 struct buf *out);
 
+// Layers (y, 0 at the top) x heads (x), one map a place.
+void svg_heads(const struct summary_heads *h, struct buf *out);
+
 #endif
