@@ -3,6 +3,7 @@
 //   BODY_F32     1 for the numerics `f32`, else 0
 //   BODY_EXPAND  1 when its tile takes bf16 rows expanded to fp32, else 0
 //   TILE_ROWS    most rows of one register block
+//   WIDE_*       where products of many rows have a block of their own (body_wide.h)
 // its lanes and `tile` (below), and then includes the bodies. Equal sources under IEEE arithmetic
 // give equal bits; only `tile` is written per instruction set.
 #ifndef LACUNA_KERNELS_CPU_BODY_H

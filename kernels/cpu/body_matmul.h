@@ -34,7 +34,14 @@ struct matmul_call {
     bool add;
     float *y;
     uint32_t ldy;
-    uint32_t chunk_rows, chunk_panels, row_chunks; // how the outputs are split
+    // How the outputs are split: row_chunks times panel_chunks pieces, in units of `unit` panels.
+    uint32_t row_chunks, panel_chunks, unit;
+    bool wide; // by wide_block
+};
+
+// A piece of the outputs.
+struct matmul_piece {
+    uint32_t row, row_end, panel, panel_end;
 };
 
 // Parts of a thread's slice.
@@ -43,10 +50,15 @@ struct matmul_slice {
     ELEMENT *a;      // [TILE_ROWS][depth] when rows are expanded
     float *row;      // [K] one dequantized row
     OPERAND *panels; // [SHAPE_GROUP_PANELS] unpacked panels of stored weights
+#ifdef WIDE_PANELS
+    struct wide_slice wide;
+#endif
 };
 
-static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool, uint32_t K, uint32_t depth,
-                                           bool stored) {
+static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool,
+                                           const struct matmul_call *m) {
+    uint32_t K = m->w->K, depth = m->depth;
+    bool stored = m->w->panels == NULL;
     uint8_t *start = pool_slice(pool, omp_get_thread_num()), *p = start;
     struct matmul_slice s;
     s.c = (float *)p;
@@ -57,6 +69,9 @@ static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool, uint32_t
     if (stored) p += shape_aligned((size_t)K * sizeof(float));
     s.panels = (OPERAND *)p;
     if (stored) p += (size_t)SHAPE_GROUP_PANELS * CPU_PANEL * depth * sizeof(OPERAND);
+#ifdef WIDE_PANELS
+    s.wide = wide_slice_of(p, shape_wide_rows(m->R));
+#endif
     assert((size_t)(p - start) <= pool->slice_bytes);
     return s;
 }
@@ -87,11 +102,25 @@ static void matmul_unpack(const struct cpu_matrix *w, uint32_t first, uint32_t c
     }
 }
 
-// Writes a block of finished chains to y, with bias and residual.
-static inline void matmul_finish(const struct matmul_call *m, const float *c, uint32_t row,
-                                 uint32_t rows, uint32_t n0, uint32_t outputs) {
+// Panels [first, first + count) as operands, unpacked into scratch when they are stored: then at
+// most SHAPE_GROUP_PANELS.
+static const OPERAND *matmul_panels(const struct matmul_call *m, const struct matmul_slice *s,
+                                    uint32_t first, uint32_t count) {
+    if (m->w->panels != NULL)
+        return (const OPERAND *)m->w->panels + (size_t)first * m->depth * CPU_PANEL;
+    unsigned saved = env_enter_plain();
+    matmul_unpack(m->w, first, count, m->depth, s);
+    env_leave(saved);
+    return s->panels;
+}
+
+// Writes a block of finished chains to y, with bias and residual. Outputs beyond N are dropped.
+static inline void matmul_finish(const struct matmul_call *m, const float *c, size_t ldc,
+                                 uint32_t row, uint32_t rows, uint32_t panel, uint32_t panels) {
+    uint32_t n0 = panel * CPU_PANEL, left = m->w->N - n0;
+    uint32_t outputs = left < panels * CPU_PANEL ? left : panels * CPU_PANEL;
     for (uint32_t r = 0; r < rows; r++) {
-        const float *from = c + (size_t)r * SHAPE_GROUP_PANELS * CPU_PANEL;
+        const float *from = c + r * ldc;
         float *y = m->y + (size_t)(row + r) * m->ldy + n0;
         uint32_t n = 0;
         for (; n + NUM_LANES <= outputs; n += NUM_LANES) {
@@ -129,68 +158,162 @@ static inline const ELEMENT *matmul_rows(const struct matmul_call *m, const stru
 #endif
 }
 
-// Rows [row, row_end) times panels [panel, panel_end), which lie at `weights`.
-ENV_WORK void matmul_piece(const struct matmul_call *m, const struct matmul_slice *s, uint32_t row,
-                           uint32_t row_end, uint32_t panel, uint32_t panel_end,
-                           const OPERAND *weights) {
+// The piece's rows times its panels, which lie at `weights`.
+ENV_WORK void matmul_tiles(const struct matmul_call *m, const struct matmul_slice *s,
+                           const struct matmul_piece *piece, const OPERAND *weights) {
     size_t panel_elements = (size_t)m->depth * CPU_PANEL, lda;
-    uint32_t count = row_end - row;
+    const size_t ldc = SHAPE_GROUP_PANELS * CPU_PANEL;
+    uint32_t count = piece->row_end - piece->row;
     for (uint32_t done = 0, rows; done < count; done += rows) {
         rows = block_rows(count, done);
-        const ELEMENT *a = matmul_rows(m, s, row + done, rows, &lda);
-        for (uint32_t p = panel; p < panel_end; p += SHAPE_GROUP_PANELS) {
-            uint32_t group =
-                panel_end - p < SHAPE_GROUP_PANELS ? panel_end - p : SHAPE_GROUP_PANELS;
-            tile(a, lda, rows, weights + (p - panel) * panel_elements, panel_elements, group,
-                 m->depth, s->c, SHAPE_GROUP_PANELS * CPU_PANEL);
-            uint32_t n0 = p * CPU_PANEL, left = m->w->N - n0;
-            matmul_finish(m, s->c, row + done, rows, n0,
-                          left < group * CPU_PANEL ? left : group * CPU_PANEL);
+        const ELEMENT *a = matmul_rows(m, s, piece->row + done, rows, &lda);
+        for (uint32_t p = piece->panel; p < piece->panel_end; p += SHAPE_GROUP_PANELS) {
+            uint32_t left = piece->panel_end - p;
+            uint32_t group = left < SHAPE_GROUP_PANELS ? left : SHAPE_GROUP_PANELS;
+            tile(a, lda, rows, weights + (p - piece->panel) * panel_elements, panel_elements, group,
+                 m->depth, s->c, ldc);
+            matmul_finish(m, s->c, ldc, piece->row + done, rows, p, group);
         }
     }
 }
 
-static void matmul_chunk(const struct matmul_call *m, const struct matmul_slice *s,
-                         uint32_t chunk) {
-    uint32_t row = chunk % m->row_chunks * m->chunk_rows;
-    uint32_t row_end = row + m->chunk_rows < m->R ? row + m->chunk_rows : m->R;
-    uint32_t panel = chunk / m->row_chunks * m->chunk_panels, all = shape_panels(m->w->N);
-    uint32_t panel_end = panel + m->chunk_panels < all ? panel + m->chunk_panels : all;
-    if (m->w->panels != NULL) {
-        const OPERAND *weights =
-            (const OPERAND *)m->w->panels + (size_t)panel * m->depth * CPU_PANEL;
-        unsigned saved = env_enter();
-        matmul_piece(m, s, row, row_end, panel, panel_end, weights);
-        env_leave(saved);
+#ifdef WIDE_PANELS
+
+// Elements [from, from + depth) of the piece's rows as fp32, unless they are there already.
+static inline void wide_expand_rows(const struct matmul_call *m, struct wide_slice *s,
+                                    const struct matmul_piece *piece, uint32_t from,
+                                    uint32_t depth) {
+    if (s->held_row == piece->row && s->held_end == piece->row_end && s->held_from == from) return;
+    for (uint32_t r = piece->row; r < piece->row_end; r++)
+        element_copy(s->a + (size_t)(r - piece->row) * WIDE_STRIDE,
+                     m->x + (size_t)r * m->ldx + from, depth);
+    s->held_row = piece->row;
+    s->held_end = piece->row_end;
+    s->held_from = from;
+}
+
+// The outputs of a block are written when its chains are done: their lines are asked for before.
+static inline void wide_prefetch_outputs(const struct matmul_call *m, uint32_t row, uint32_t rows,
+                                         uint32_t panel, uint32_t panels) {
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t p = 0; p < panels; p++)
+            __builtin_prefetch(m->y + (size_t)(row + r) * m->ldy + (panel + p) * CPU_PANEL, 1, 3);
+}
+
+// One part of the inner size, [from, from + depth), of all rows and panels of a piece.
+static inline void wide_part(const struct matmul_call *m, struct wide_slice *s,
+                             const struct matmul_piece *piece, const OPERAND *weights,
+                             uint32_t from, uint32_t depth) {
+    bool first = from == 0, last = from + depth == m->depth;
+    uint32_t count = piece->row_end - piece->row;
+    size_t panel_elements = (size_t)m->depth * CPU_PANEL;
+    wide_expand_rows(m, s, piece, from, depth);
+    for (uint32_t p = piece->panel; p < piece->panel_end; p += WIDE_PANELS) {
+        uint32_t left = piece->panel_end - p, panels = left < WIDE_PANELS ? left : WIDE_PANELS;
+        uint32_t local = p - piece->panel, after = left - panels;
+        const OPERAND *b = weights + local * panel_elements, *next = b + panels * panel_elements;
+        wide_expand_panels(s->b, b, panel_elements, panels, from, depth);
+        for (uint32_t done = 0, rows; done < count; done += rows) {
+            rows = block_rows(count, done);
+            float *c = s->c; // chains that need not rest share one place
+            if (!first || !last) c += (size_t)done * SHAPE_WIDE_LDC + (size_t)local * CPU_PANEL;
+            if (last) wide_prefetch_outputs(m, piece->row + done, rows, p, panels);
+            wide_prefetch_panels(next, panel_elements, after < panels ? after : panels, from,
+                                 depth / 2 * done / count, depth / 2 * (done + rows) / count);
+            wide_rows(s->a + (size_t)done * WIDE_STRIDE, rows, s->b, depth, first, c,
+                      SHAPE_WIDE_LDC);
+            if (last) matmul_finish(m, c, SHAPE_WIDE_LDC, piece->row + done, rows, p, panels);
+        }
+    }
+}
+
+ENV_WORK void wide_tiles(const struct matmul_call *m, struct wide_slice *s,
+                         const struct matmul_piece *piece, const OPERAND *weights) {
+    uint32_t parts = (m->depth + WIDE_DEPTH - 1) / WIDE_DEPTH, pairs = m->depth / 2;
+    for (uint32_t i = 0; i < parts; i++) {
+        uint32_t from = i * pairs / parts * 2, to = (i + 1) * pairs / parts * 2;
+        wide_part(m, s, piece, weights, from, to - from);
+    }
+}
+
+static void matmul_work(const struct matmul_call *m, struct matmul_slice *s,
+                        const struct matmul_piece *piece, const OPERAND *weights) {
+    if (!m->wide) {
+        matmul_tiles(m, s, piece, weights);
         return;
     }
-    for (uint32_t p = panel; p < panel_end; p += SHAPE_GROUP_PANELS) {
-        uint32_t end = p + SHAPE_GROUP_PANELS < panel_end ? p + SHAPE_GROUP_PANELS : panel_end;
-        unsigned saved = env_enter_plain();
-        matmul_unpack(m->w, p, end - p, m->depth, s);
-        (void)env_enter();
-        matmul_piece(m, s, row, row_end, p, end, s->panels);
+    struct matmul_piece part = *piece;
+    for (; part.row < piece->row_end; part.row = part.row_end) {
+        uint32_t left = piece->row_end - part.row;
+        part.row_end = part.row + (left < SHAPE_WIDE_ROWS ? left : SHAPE_WIDE_ROWS);
+        wide_tiles(m, &s->wide, &part, weights);
+    }
+}
+
+#else
+
+static void matmul_work(const struct matmul_call *m, struct matmul_slice *s,
+                        const struct matmul_piece *piece, const OPERAND *weights) {
+    matmul_tiles(m, s, piece, weights);
+}
+
+#endif
+
+static inline uint32_t matmul_units(const struct matmul_call *m) {
+    return (shape_panels(m->w->N) + m->unit - 1) / m->unit;
+}
+
+static void matmul_chunk(const struct matmul_call *m, struct matmul_slice *s, uint32_t chunk) {
+    uint32_t row = chunk % m->row_chunks, column = chunk / m->row_chunks;
+    uint32_t units = matmul_units(m), panels = shape_panels(m->w->N);
+    struct matmul_piece piece = {
+        .row = (uint32_t)((uint64_t)row * m->R / m->row_chunks),
+        .row_end = (uint32_t)((uint64_t)(row + 1) * m->R / m->row_chunks),
+        .panel = (uint32_t)((uint64_t)column * units / m->panel_chunks) * m->unit,
+        .panel_end = (uint32_t)((uint64_t)(column + 1) * units / m->panel_chunks) * m->unit,
+    };
+    if (piece.panel_end > panels) piece.panel_end = panels;
+    uint32_t end = piece.panel_end, step = m->w->panels != NULL ? panels : SHAPE_GROUP_PANELS;
+    for (; piece.panel < end; piece.panel = piece.panel_end) {
+        piece.panel_end = end - piece.panel < step ? end : piece.panel + step;
+        const OPERAND *weights = matmul_panels(m, s, piece.panel, piece.panel_end - piece.panel);
+        unsigned saved = env_enter();
+        matmul_work(m, s, &piece, weights);
         env_leave(saved);
     }
 }
 
-// Splits the outputs: few rows share the panels evenly among the threads; many rows are cut into
-// pieces whose panels stay in the second-level cache while the rows pass.
+static inline uint32_t matmul_ceil(uint64_t a, uint64_t b) {
+    return (uint32_t)((a + b - 1) / b);
+}
+
+// Splits the outputs. Few rows share the panels evenly among the threads. Many rows are cut into
+// pieces that stay in the second-level cache, as many as keep all threads busy to the end.
 static void matmul_split(struct matmul_call *m, int threads) {
-    uint32_t panels = shape_panels(m->w->N), n = (uint32_t)threads;
+    uint32_t n = (uint32_t)threads, panels = shape_panels(m->w->N);
     bool stored = m->w->panels == NULL;
-    m->chunk_rows = stored || m->R < SHAPE_CHUNK_ROWS ? m->R : SHAPE_CHUNK_ROWS;
-    m->row_chunks = (m->R + m->chunk_rows - 1) / m->chunk_rows;
-    uint32_t pieces = m->R <= TILE_ROWS ? n : (4 * n + m->row_chunks - 1) / m->row_chunks;
-    uint32_t chunk = (panels + pieces - 1) / pieces;
-    uint32_t fits =
-        (uint32_t)(SHAPE_CHUNK_BYTES / ((size_t)m->depth * CPU_PANEL * sizeof(OPERAND)));
-    fits = fits < SHAPE_GROUP_PANELS ? SHAPE_GROUP_PANELS : fits;
-    if (m->R > TILE_ROWS) {
-        chunk = chunk < fits ? chunk : fits;
-        chunk = (chunk + 1) / 2 * 2;
+#ifdef WIDE_PANELS
+    m->wide = m->R >= SHAPE_WIDE_FROM;
+#endif
+    m->row_chunks = 1;
+    m->unit = 1;
+    if (m->R <= TILE_ROWS) {
+        m->panel_chunks = panels < n ? panels : n;
+        return;
     }
-    m->chunk_panels = chunk;
+    m->unit = 2;
+    uint32_t units = matmul_units(m), most;
+    if (m->wide) {
+        if (!stored) m->row_chunks = matmul_ceil(m->R, SHAPE_WIDE_ROWS);
+        most = SHAPE_WIDE_PANELS / m->unit;
+    } else {
+        if (!stored) m->row_chunks = matmul_ceil(m->R, SHAPE_CHUNK_ROWS);
+        size_t panel_bytes = (size_t)m->depth * CPU_PANEL * sizeof(OPERAND);
+        most = (uint32_t)(SHAPE_CHUNK_BYTES / panel_bytes / m->unit);
+        if (most < SHAPE_GROUP_PANELS / m->unit) most = SHAPE_GROUP_PANELS / m->unit;
+    }
+    m->panel_chunks = matmul_ceil(units, most);
+    while (m->panel_chunks < units && m->row_chunks * m->panel_chunks % n != 0) m->panel_chunks++;
 }
 
 static void matmul(const struct cpu_pool *pool, const void *x, uint32_t ldx, uint32_t R,
@@ -209,11 +332,10 @@ static void matmul(const struct cpu_pool *pool, const void *x, uint32_t ldx, uin
     assert(BODY_F32 || (ldx % 2 == 0 && ldx >= m.depth));
     int threads = pool_threads(pool, (uint64_t)R * w->N * w->K);
     matmul_split(&m, threads);
-    uint32_t panel_chunks = (shape_panels(w->N) + m.chunk_panels - 1) / m.chunk_panels;
-    uint32_t chunks = panel_chunks * m.row_chunks;
+    uint32_t chunks = m.row_chunks * m.panel_chunks;
 #pragma omp parallel num_threads(threads)
     {
-        struct matmul_slice s = matmul_slice_of(pool, w->K, m.depth, w->panels == NULL);
+        struct matmul_slice s = matmul_slice_of(pool, &m);
 #pragma omp for schedule(dynamic)
         for (uint32_t chunk = 0; chunk < chunks; chunk++) matmul_chunk(&m, &s, chunk);
     }

@@ -1,6 +1,9 @@
 // All bodies of an op table, in order.
 #include "kernels/cpu/body.h"
 #include "kernels/cpu/body_rows.h"
+#ifdef WIDE_PANELS
+#include "kernels/cpu/body_wide.h"
+#endif
 #include "kernels/cpu/body_matmul.h"
 #include "kernels/cpu/body_kv.h"
 #include "kernels/cpu/body_unit.h"

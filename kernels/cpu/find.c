@@ -86,8 +86,7 @@ size_t cpu_kv_bytes(enum cpu_numerics numerics, uint32_t G, uint32_t E) {
 // The sums that matmul_slice_of and attention_slice_of lay out, for the tables' largest blocks.
 size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, uint32_t N,
                        uint32_t H, uint32_t G, uint32_t E) {
-    (void)rows; // rows, outputs and heads are taken in blocks of fixed sizes
-    (void)N;
+    (void)N; // outputs and heads are taken in blocks of fixed sizes
     (void)H;
     (void)G;
     size_t depth = shape_depth(numerics, K), Ep = (size_t)shape_panels(E) * CPU_PANEL;
@@ -95,7 +94,7 @@ size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, ui
     size_t a = shape_aligned(SHAPE_TILE_ROWS_MAX * depth * sizeof(float));
     size_t row = shape_aligned((size_t)K * sizeof(float));
     size_t panels = SHAPE_GROUP_PANELS * CPU_PANEL * depth * shape_operand_bytes(numerics);
-    size_t matmul = tile + a + row + panels;
+    size_t matmul = tile + a + row + panels + shape_wide_bytes(rows);
     size_t scores = (size_t)SHAPE_QUERY_ROWS * SHAPE_SCORE_STRIDE * sizeof(float);
     size_t outputs = 2 * SHAPE_QUERY_ROWS * Ep * sizeof(float);
     size_t columns = 8 * SHAPE_QUERY_ROWS * sizeof(float);

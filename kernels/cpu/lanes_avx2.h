@@ -80,6 +80,16 @@ static inline struct lanes lanes_load_n(const float *p, size_t n) {
 static inline struct lanes lanes_load_bf16(const uint16_t *p) {
     return (struct lanes){half_load_bf16(p), half_load_bf16(p + 8)};
 }
+static inline void half_split_bf16(const uint16_t *p, __m256 *even, __m256 *odd) {
+    __m256i pairs = _mm256_loadu_si256((const __m256i *)p);
+    *even = _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
+    *odd = _mm256_and_ps(_mm256_castsi256_ps(pairs), half_of_bits(0xffff0000u));
+}
+// Sixteen pairs of bf16.
+static inline void lanes_split_bf16(const uint16_t *p, struct lanes *even, struct lanes *odd) {
+    half_split_bf16(p, &even->low, &odd->low);
+    half_split_bf16(p + 16, &even->high, &odd->high);
+}
 static inline struct lanes lanes_add(struct lanes a, struct lanes b) {
     return LANES_2(_mm256_add_ps, a, b);
 }

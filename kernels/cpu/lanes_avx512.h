@@ -34,6 +34,12 @@ static inline struct lanes lanes_load_bf16(const uint16_t *p) {
     __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
     return LANES_OF(_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)));
 }
+// Sixteen pairs of bf16.
+static inline void lanes_split_bf16(const uint16_t *p, struct lanes *even, struct lanes *odd) {
+    __m512i pairs = _mm512_loadu_si512(p);
+    even->v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+    odd->v = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32((int)0xffff0000u)));
+}
 static inline struct lanes lanes_add(struct lanes a, struct lanes b) {
     return LANES_OF(_mm512_add_ps(a.v, b.v));
 }

@@ -2,6 +2,8 @@
 #define BODY_F32 0
 #define BODY_EXPAND 1
 #define TILE_ROWS 6
+#define WIDE_PANELS 1
+#define WIDE_DEPTH 320 // a panel of it, expanded, and its rows fit a first-level cache of 32 KiB
 
 #include "kernels/cpu/lanes_avx2.h"
 #include "kernels/cpu/lanes.h"

@@ -2,6 +2,8 @@
 #define BODY_F32 0
 #define BODY_EXPAND 1
 #define TILE_ROWS 12
+#define WIDE_PANELS 2
+#define WIDE_DEPTH 640
 
 #include "kernels/cpu/lanes_avx512.h"
 #include "kernels/cpu/lanes.h"

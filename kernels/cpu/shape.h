@@ -8,6 +8,12 @@
 #define SHAPE_GROUP_PANELS 8                      // panels between two visits of a row block
 #define SHAPE_CHUNK_ROWS 96                       // rows of one thread's piece of a matrix product
 #define SHAPE_CHUNK_BYTES (512u * 1024)           // of panels in such a piece: half of a small L2
+#define SHAPE_WIDE_FROM 48                        // rows worth expanding the panels for
+#define SHAPE_WIDE_ROWS 512                       // most rows expanded at once
+#define SHAPE_WIDE_PANELS 24                      // most panels of such a piece
+#define SHAPE_WIDE_LDC (25 * CPU_PANEL)           // rows of chains must not share cache sets
+#define SHAPE_WIDE_DEPTH_MAX 640                  // of all tables' WIDE_DEPTH
+#define SHAPE_WIDE_OUTPUTS_MAX 32                 // of all tables' WIDE_PANELS, in outputs
 #define SHAPE_QUERY_ROWS 48                       // (token, head) rows that attend together
 #define SHAPE_SCORE_STRIDE (CPU_PAGE + CPU_PANEL) // rows of scores must not share cache sets
 #define SHAPE_THREAD_WORK 32768                   // multiply-adds worth a thread
@@ -23,6 +29,18 @@ static inline uint32_t shape_depth(enum cpu_numerics numerics, uint32_t K) {
 
 static inline uint32_t shape_panels(uint32_t N) {
     return (N + CPU_PANEL - 1) / CPU_PANEL;
+}
+
+static inline uint32_t shape_wide_rows(uint32_t rows) {
+    return rows < SHAPE_WIDE_ROWS ? rows : SHAPE_WIDE_ROWS;
+}
+
+// Scratch for the products of many rows, for all tables' WIDE_*.
+static inline size_t shape_wide_bytes(uint32_t rows) {
+    size_t depth = SHAPE_WIDE_DEPTH_MAX, a = depth + CPU_PANEL;
+    if (rows < SHAPE_WIDE_FROM) return 0;
+    return sizeof(float) *
+           (shape_wide_rows(rows) * (a + SHAPE_WIDE_LDC) + depth * SHAPE_WIDE_OUTPUTS_MAX);
 }
 
 static inline size_t shape_aligned(size_t bytes) {

@@ -22,8 +22,8 @@ static inline void *ops_alloc(size_t bytes) {
 // Enough for every call of the tests.
 static inline struct cpu_pool ops_pool(int threads) {
     struct cpu_pool pool = {.threads = threads};
-    size_t f32 = cpu_slice_bytes(CPU_F32, 600, 2048, 4096, 16, 8, 256);
-    size_t bf16 = cpu_slice_bytes(CPU_BF16_1, 600, 2048, 4096, 16, 8, 256);
+    size_t f32 = cpu_slice_bytes(CPU_F32, 1100, 2048, 4096, 16, 8, 256);
+    size_t bf16 = cpu_slice_bytes(CPU_BF16_1, 1100, 2048, 4096, 16, 8, 256);
     pool.slice_bytes = f32 > bf16 ? f32 : bf16;
     pool.scratch = ops_alloc(pool.slice_bytes * (size_t)threads);
     memset(pool.scratch, 0xff,

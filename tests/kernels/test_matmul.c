@@ -1,6 +1,7 @@
 // Matrix products of every op table: against double precision, against the chain of the numerics
 // written out here, and independent of threads, of how rows are split and of how weights are
 // stored.
+#include "kernels/cpu/shape.h"
 #include "tests/kernels/ops_support.h"
 
 // The orders that a wrong kernel might add in; CHAIN is the right one.
@@ -85,31 +86,57 @@ static float *product_expect(const struct cpu_ops *ops, const struct product *p,
     return y;
 }
 
+// Every table against the chain written out above.
+static void assert_chain(const struct cpu_pool *pool, const struct product *p) {
+    int count;
+    const struct cpu_ops *const *tables = cpu_ops_all(&count);
+    for (int t = 0; t < count; t++) {
+        if (cpu_ops_find(tables[t]->numerics, tables[t]->name, NULL) == NULL) continue;
+        struct cpu_matrix w = ops_pack(tables[t], p->w, p->N, p->K);
+        float *y = product_run(tables[t], pool, p, &w),
+              *right = product_expect(tables[t], p, CHAIN);
+        ops_assert_same(right, y, (size_t)p->R * p->ldy * sizeof *y, "%s R %u K %u N %u",
+                        tables[t]->name, p->R, p->K, p->N);
+        free(y);
+        free(right);
+        free((void *)w.panels);
+    }
+}
+
 static void test_equals_the_written_chain(void **state) {
     (void)state;
     struct rng r = rng_open(31, "matmul", "chain");
     struct cpu_pool pool = ops_pool(2);
-    int count;
-    const struct cpu_ops *const *tables = cpu_ops_all(&count);
     for (int round = 0; round < 60; round++) {
         uint32_t R = 1 + ops_below(&r, 40), K = 1 + ops_below(&r, 90), N = 1 + ops_below(&r, 70);
         if (round % 6 == 0) R = 1 + ops_below(&r, 3), N = 100 + ops_below(&r, 300);
         if (round % 10 == 9) R = 97 + ops_below(&r, 20), K = 1 + ops_below(&r, 9);
         struct product p = product_make(&r, R, K, N, round % 2 == 1);
-        for (int t = 0; t < count; t++) {
-            if (cpu_ops_find(tables[t]->numerics, tables[t]->name, NULL) == NULL) continue;
-            struct cpu_matrix w = ops_pack(tables[t], p.w, N, K);
-            float *y = product_run(tables[t], &pool, &p, &w),
-                  *right = product_expect(tables[t], &p, CHAIN);
-            ops_assert_same(right, y, (size_t)R * p.ldy * sizeof *y, "%s R %u K %u N %u",
-                            tables[t]->name, R, K, N);
-            free(y);
-            free(right);
-            free((void *)w.panels);
-        }
+        assert_chain(&pool, &p);
         product_free(&p);
     }
     free(pool.scratch);
+}
+
+// Rows, inner sizes and outputs on both sides of where the products of many rows are cut.
+static void test_equals_the_written_chain_at_the_cuts(void **state) {
+    (void)state;
+    struct rng r = rng_open(36, "matmul", "cuts");
+    const uint32_t depths[] = {2 * 320, 640, 2 * 640, 3 * 320};
+    for (int round = 0; round < 24; round++) {
+        uint32_t R = SHAPE_WIDE_FROM - 2 + ops_below(&r, 16), K = 1 + ops_below(&r, 9),
+                 N = 1 + ops_below(&r, 40);
+        if (round % 4 == 0) K = depths[round / 4 % 4] - 2 + ops_below(&r, 5);
+        if (round % 4 == 1)
+            N = SHAPE_WIDE_PANELS * CPU_PANEL * (1 + ops_below(&r, 2)) - 17 + ops_below(&r, 35);
+        if (round % 4 == 2) R = SHAPE_WIDE_ROWS - 1 + ops_below(&r, 3);
+        if (round % 8 == 3) R = 2 * SHAPE_WIDE_ROWS + ops_below(&r, 3), K = 650;
+        struct cpu_pool pool = ops_pool(1 + (int)ops_below(&r, 4));
+        struct product p = product_make(&r, R, K, N, round % 2 == 1);
+        assert_chain(&pool, &p);
+        product_free(&p);
+        free(pool.scratch);
+    }
 }
 
 // Proof that the test above can fail: other orders give other bits.
@@ -235,7 +262,7 @@ static void test_stored_weights_give_the_bits_of_unpacked_ones(void **state) {
             tensor_dequantize(types[i], data, (size_t)rows[part] * K,
                               w + (size_t)part * rows[0] * K);
         }
-        struct product p = product_make(&r, i % 2 ? 3 : 17, K, N, false);
+        struct product p = product_make(&r, i % 3 == 0 ? 3 : i % 3 == 1 ? 17 : 50, K, N, false);
         for (int t = 0; t < count; t++) {
             const struct cpu_ops *ops = tables[t];
             if (cpu_ops_find(ops->numerics, ops->name, NULL) == NULL) continue;
@@ -278,6 +305,7 @@ static void test_refuses_weights_that_are_not_finite(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_the_written_chain),
+        cmocka_unit_test(test_equals_the_written_chain_at_the_cuts),
         cmocka_unit_test(test_notices_planted_orders),
         cmocka_unit_test(test_agrees_with_double_precision),
         cmocka_unit_test(test_same_bits_for_threads_and_splits),
