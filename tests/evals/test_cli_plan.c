@@ -148,6 +148,35 @@ static void plan_refuses_with_exit_code_2(void **state) {
     assert_true(strstr(out.p, "--escapes"));
 }
 
+// What a run takes and how long it lasts, on models of which one sequence has two pages.
+static void plan_tells_memory_and_time(void **state) {
+    (void)state;
+    struct str out, said;
+    const char *plan = arena_printf(arena,
+                                    "plan %s/configs/known-subjects.yaml --set repeats=3 "
+                                    "--set gates=[] --only model=full",
+                                    LACUNA_SOURCE_DIR);
+    json_t *roomy = lacuna_json(arena_printf(arena, "%s --json", plan));
+    const json_t *m = json_array_get(json_object_get(roomy, "models"), 0);
+    int64_t least = integer(m, "memory_least_bytes");
+    assert_int_equal(integer(m, "replies_at_once"), 32);
+    assert_true(integer(m, "memory_planned_bytes") > least && integer(m, "weights_bytes") > 0);
+    assert_true(json_is_null(json_object_get(m, "seconds_most")));
+    json_decref(roomy);
+    json_t *tight =
+        lacuna_json(arena_printf(arena, "%s --json --memory %lld", plan, (long long)least));
+    m = json_array_get(json_object_get(tight, "models"), 0);
+    assert_int_equal(integer(m, "replies_at_once"), 1);
+    assert_int_equal(integer(m, "memory_planned_bytes"), least);
+    json_decref(tight);
+    assert_int_equal(lacuna(arena_printf(arena, "%s --memory 1000", plan), &out, &said), 0);
+    assert_true(strstr(out.p, "this does not fit here"));
+    assert_int_equal(lacuna(arena_printf(arena, "%s --memory -1", plan), &out, &said), 2);
+    assert_int_equal(lacuna(arena_printf(arena, "%s --measure", plan), &out, &said), 0);
+    assert_true(strstr(out.p, "prompt tokens a second and "));
+    assert_true(strstr(out.p, " of 32 replies at once\n"));
+}
+
 static void prompt_shows_spans_and_bytes(void **state) {
     (void)state;
     struct str out, said;
@@ -198,6 +227,7 @@ int main(void) {
         cmocka_unit_test(plan_says_what_would_run),
         cmocka_unit_test(plan_tells_what_a_window_sees),
         cmocka_unit_test(plan_refuses_with_exit_code_2),
+        cmocka_unit_test(plan_tells_memory_and_time),
         cmocka_unit_test(prompt_shows_spans_and_bytes),
         cmocka_unit_test(prompt_of_a_run_is_that_of_its_experiment),
     };
