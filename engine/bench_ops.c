@@ -38,10 +38,11 @@ static struct backend_part part_of(const struct gguf_tensor *t, uint32_t rows) {
     return (struct backend_part){.name = t->name, .type = t->type, .rows = rows, .data = t->data};
 }
 
+// A matrix that takes no memory of its own is read where the file is mapped.
 static uint64_t loaded_bytes(struct backend *b, enum backend_storage storage,
                              const struct backend_part *parts, int count, uint32_t K) {
-    if (storage != BACKEND_STORED) return b->ops->matrix_bytes(b, parts, count, K, storage);
-    uint64_t bytes = 0;
+    uint64_t bytes = b->ops->matrix_bytes(b, parts, count, K, storage);
+    if (bytes > 0) return bytes;
     for (int i = 0; i < count; i++) {
         const struct tensor_format *f = tensor_format_of(parts[i].type);
         bytes += (uint64_t)parts[i].rows * (K / f->block) * f->block_bytes;
