@@ -97,8 +97,7 @@ const struct field experiment_fields[] = {
      .type = FIELD_WORD,
      .words = evidence_words,
      .fallback = "summary",
-     .help = "what is kept of the attention on the constraints, of models that can tell: their "
-             "means and strongest heads, or all heads"},
+     .help = "what is kept of where a model looks: means and strongest heads, or all heads"},
     {.key = "tolerate",
      .type = FIELD_OBJECT,
      .fields = tolerate_fields,
