@@ -67,6 +67,7 @@ struct provider_identity {
 struct provider_memory {
     uint64_t weights_bytes;
     uint64_t least_bytes;   // beside the weights, with which one prompt at a time still runs
+    uint64_t span_bytes;    // in either for each watched span of a request, unless opened for these
     uint64_t planned_bytes; // beside the weights, of what is free and the bound; 0: does not fit
     int replies;            // of the longest prompts with nothing in common that this has room for
 };

@@ -208,6 +208,8 @@ static int forecast_memory(struct local *l, struct backend *b, const struct sess
     l->base.can.memory =
         (struct provider_memory){.weights_bytes = plan.weights_bytes,
                                  .least_bytes = kv + plan.activation_bytes + plan.scratch_bytes,
+                                 .span_bytes = (uint64_t)WALK_IN_FLIGHT * l->model->config.L *
+                                               l->model->config.H * sizeof(float),
                                  .planned_bytes = result == 0 ? beside : 0,
                                  .replies = result != 0                ? 0
                                             : replies < WALK_IN_FLIGHT ? (int)replies

@@ -1,5 +1,6 @@
 // lacuna plan EXPERIMENT: what would run, and what it could show, before anything runs.
 #include "evals/cli_experiment.h"
+#include "evals/evidence.h"
 #include "evals/gates.h"
 #include "evals/plan.h"
 #include "evals/reach.h"
@@ -50,6 +51,21 @@ static struct model_facts model_facts(const struct view *v, int model) {
     const json_t *kv = json_object_get(v->providers[model]->what.manifest, "kv_bytes_per_token");
     f.kv_bytes_per_token = json_integer_value(kv);
     return f;
+}
+
+// With what the evidence of the planned trials takes.
+static struct provider_memory memory_of(const struct view *v, int model) {
+    const struct plan *p = &v->plan;
+    struct provider_memory m = v->providers[model]->can.memory;
+    uint64_t bound = v->options.memory_bytes;
+    uint64_t evidence =
+        m.span_bytes * evidence_spans_most(v->x, p->trials, p->trial_count, v->x->models[model].id);
+    m.least_bytes += evidence;
+    if (m.planned_bytes > 0) m.planned_bytes += evidence;
+    if (bound > 0 && m.planned_bytes > bound) m.planned_bytes = bound;
+    if (bound > 0 && m.least_bytes > bound) m.planned_bytes = 0;
+    if (m.planned_bytes == 0) m.replies = 0;
+    return m;
 }
 
 // At the most: every reply takes its whole budget.
@@ -112,7 +128,8 @@ static double mib(uint64_t bytes) {
     return (double)bytes / (1 << 20);
 }
 
-static void print_memory(const struct provider_memory *m) {
+static void print_memory(const struct view *v, int model) {
+    struct provider_memory memory = memory_of(v, model), *m = &memory;
     if (m->least_bytes == 0) return;
     printf("            %.1f MiB of weights, and beside them at least %.1f MiB; ",
            mib(m->weights_bytes), mib(m->least_bytes));
@@ -149,7 +166,7 @@ static void print_model(const struct view *v, int model) {
         printf("  memory    %s bytes of KV a token; %.1f MiB for the longest trial (%s tokens)\n",
                grouped(f.kv_bytes_per_token, b),
                (double)(f.kv_bytes_per_token * f.longest) / (1 << 20), grouped(f.longest, c));
-    print_memory(&v->providers[model]->can.memory);
+    print_memory(v, model);
     print_reach(v, model);
     print_time(&f, &v->speeds[model]);
 }
@@ -230,13 +247,13 @@ static json_t *models_json(const struct view *v) {
         json_put(o, "longest_tokens", json_integer(f.longest));
         json_put(o, "kv_bytes_per_token",
                  f.kv_bytes_per_token > 0 ? json_integer(f.kv_bytes_per_token) : json_null());
-        const struct provider_memory *memory = &v->providers[m]->can.memory;
-        bool known = memory->least_bytes > 0;
-        json_put(o, "weights_bytes", known ? bytes_json(memory->weights_bytes) : json_null());
-        json_put(o, "memory_least_bytes", known ? bytes_json(memory->least_bytes) : json_null());
+        struct provider_memory memory = memory_of(v, m);
+        bool known = memory.least_bytes > 0;
+        json_put(o, "weights_bytes", known ? bytes_json(memory.weights_bytes) : json_null());
+        json_put(o, "memory_least_bytes", known ? bytes_json(memory.least_bytes) : json_null());
         json_put(o, "memory_planned_bytes",
-                 memory->planned_bytes > 0 ? bytes_json(memory->planned_bytes) : json_null());
-        json_put(o, "replies_at_once", known ? json_integer(memory->replies) : json_null());
+                 memory.planned_bytes > 0 ? bytes_json(memory.planned_bytes) : json_null());
+        json_put(o, "replies_at_once", known ? json_integer(memory.replies) : json_null());
         const struct speed *speed = &v->speeds[m];
         json_put(o, "seconds_most",
                  speed->known ? json_integer(seconds_most(&f, speed)) : json_null());

@@ -169,6 +169,16 @@ static void plan_tells_memory_and_time(void **state) {
     assert_int_equal(integer(m, "replies_at_once"), 1);
     assert_int_equal(integer(m, "memory_planned_bytes"), least);
     json_decref(tight);
+    // The run agrees, with its evidence.
+    const char *run = arena_printf(arena, "run%s", strchr(plan, ' '));
+    int64_t bound = least - 1;
+    assert_int_equal(lacuna(arena_printf(arena, "%s -o short --memory %lld", run, (long long)bound),
+                            &out, &said),
+                     1);
+    assert_true(strstr(said.p, "does not fit in memory"));
+    assert_int_equal(lacuna(arena_printf(arena, "%s -o least --memory %lld", run, (long long)least),
+                            &out, &said),
+                     0);
     assert_int_equal(lacuna(arena_printf(arena, "%s --memory 1000", plan), &out, &said), 0);
     assert_true(strstr(out.p, "this does not fit here"));
     assert_int_equal(lacuna(arena_printf(arena, "%s --memory -1", plan), &out, &said), 2);
