@@ -392,7 +392,7 @@ static int settle(const struct model *m, const struct bench_options *o, struct s
         FAIL(e, ERR_CONFIG,
              "%s: the tests take %u tokens (the longest prompt, or the deepest depth with its "
              "reply), and the model was trained for %u; ask for less, or say that lengths may go "
-             "beyond",
+             "beyond (--beyond-trained)",
              m->file->path, context, trained);
     s->context_tokens = context;
     s->sequences = 1 + o->depth_count + o->batch;
