@@ -188,6 +188,7 @@ static void describe(struct fixture *f, const struct provider_options *o) {
         context = o->context_tokens;
     p->can = (struct provider_capabilities){.exact_ids = f->rules.exact_ids,
                                             .deterministic = true,
+                                            .reads_key = true,
                                             .in_flight = f->rules.in_flight,
                                             .context_tokens = context};
 }

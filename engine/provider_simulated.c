@@ -200,6 +200,7 @@ int provider_simulated_open(const struct provider_options *o, struct provider **
         context = o->context_tokens;
     s->base.can = (struct provider_capabilities){.exact_ids = true,
                                                  .deterministic = true,
+                                                 .reads_key = true,
                                                  .in_flight = s->subject.in_flight,
                                                  .context_tokens = context};
     *out = &s->base;

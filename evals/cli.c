@@ -25,7 +25,10 @@ const struct cli_verb cli_verbs[] = {
      "Plans everything first, stores all prompts, then runs the trials and appends each outcome,\n"
      "synced, to the record. What prompts begin with in common is computed once, and replies grow\n"
      "together, as many as memory allows. A run that was interrupted or killed goes on with the\n"
-     "same command; a complete one is reported again and not repeated. Ctrl-C ends it cleanly.",
+     "same command; a complete one is reported again and not repeated. Ctrl-C ends it cleanly.\n"
+     "With --reuse, trials whose token ids, model, numerics, backend, generation settings and\n"
+     "(unless greedy) sampling stream an older run had take its replies, which are judged anew;\n"
+     "the record equals that of a run without it.",
      cli_run},
     {"prompt", "EXPERIMENT|RUN KEY", "the exact prompt of a trial, with the constraints marked",
      "KEY is model/arm/length/placement@depth/repeat/sample, '-' where a field does not apply, as\n"

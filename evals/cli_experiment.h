@@ -29,6 +29,14 @@ struct cli_overrides {
         .help = "only the first N trials of the plan (a partial run)", .number = &(o).limit        \
     }
 
+// Of `plan` and `run`.
+#define CLI_REUSE_OPTION(l)                                                                        \
+    {                                                                                              \
+        .name = "--reuse", .value = "RUN",                                                         \
+        .help = "takes replies to the same prompts from an older run; may be given again",         \
+        .list = &(l)                                                                               \
+    }
+
 int cli_experiment_load(const char *path, const struct cli_overrides *o, struct arena *a,
                         struct experiment **out, struct err *e);
 

@@ -4,6 +4,7 @@
 #include "evals/gates.h"
 #include "evals/plan.h"
 #include "evals/reach.h"
+#include "evals/reuse.h"
 #include "evals/run_setup.h"
 
 #include <inttypes.h>
@@ -19,13 +20,16 @@ struct speed {
 };
 
 struct view {
+    struct arena *arena;
     struct experiment *x;
     struct provider **providers;
     struct plan plan;
     struct design_outlook design;
-    struct run_options options; // threads and memory as for the run
-    int64_t *groups;            // [trial]
-    struct speed *speeds;       // [model]
+    struct run_options options;  // threads and memory as for the run
+    int64_t *groups;             // [trial]
+    struct speed *speeds;        // [model]
+    struct reuse *reuse;         // older records; NULL: none were named
+    struct reuse_reply *replies; // [trial] what they have
 };
 
 // ---- facts of a plan ----
@@ -36,15 +40,19 @@ struct model_facts {
     int64_t kv_bytes_per_token; // 0: not known
 };
 
-static struct model_facts model_facts(const struct view *v, int model) {
+// Of all trials, or of those alone whose replies no older record has.
+static struct model_facts model_facts(const struct view *v, int model, bool rest) {
     struct model_facts f = {0};
+    int64_t before = -1;
     for (int64_t i = 0; i < v->plan.trial_count; i++) {
         const struct record_trial *t = &v->plan.trials[i];
         if (strcmp(t->model, v->x->models[model].id) != 0) continue;
+        if (rest && v->replies != NULL && v->replies[i].outcome != NULL) continue;
         int64_t tokens = (int64_t)t->prompt_tokens + t->reply_tokens_max;
         f.trials++;
         f.prompt_tokens += t->prompt_tokens;
-        f.computed_tokens += t->prompt_tokens - t->shared_tokens;
+        f.computed_tokens += t->prompt_tokens - plan_shared_tokens(v->plan.trials, before, i);
+        before = i;
         f.reply_tokens += t->reply_tokens_max;
         if (tokens > f.longest) f.longest = tokens;
     }
@@ -152,9 +160,30 @@ static void print_time(const struct model_facts *f, const struct speed *speed) {
            speed->together == 1 ? "y" : "ies");
 }
 
+static void print_reuse(const struct view *v, int model) {
+    char a[32], b[32], c[32];
+    const struct speed *speed = &v->speeds[model];
+    if (v->reuse == NULL) return;
+    struct model_facts all = model_facts(v, model, false), rest = model_facts(v, model, true);
+    printf("  reuse     %s of the trials have replies, which saves %s prompt tokens and at most %s "
+           "reply tokens\n",
+           grouped(all.trials - rest.trials, a),
+           grouped(all.computed_tokens - rest.computed_tokens, b),
+           grouped(all.reply_tokens - rest.reply_tokens, c));
+    if (!speed->known) return;
+    int64_t seconds = seconds_most(&rest, speed);
+    printf("            what is left takes at most %" PRId64 " min %02" PRId64 " s\n", seconds / 60,
+           seconds % 60);
+}
+
+static void print_sources(const struct view *v) {
+    for (int i = 0; v->reuse != NULL && i < v->reuse->source_count; i++)
+        printf("reuse: %s\n", reuse_words(&v->reuse->sources[i], v->arena));
+}
+
 static void print_model(const struct view *v, int model) {
     char a[32], b[32], c[32];
-    struct model_facts f = model_facts(v, model);
+    struct model_facts f = model_facts(v, model, false);
     int64_t shared = f.prompt_tokens - f.computed_tokens;
     printf("%s: %s trial%s\n", v->x->models[model].id, grouped(f.trials, a),
            f.trials == 1 ? "" : "s");
@@ -169,6 +198,7 @@ static void print_model(const struct view *v, int model) {
     print_memory(v, model);
     print_reach(v, model);
     print_time(&f, &v->speeds[model]);
+    print_reuse(v, model);
 }
 
 static void print_design(const struct view *v) {
@@ -209,6 +239,7 @@ static void print_text(const struct view *v) {
            x->generation.samples, x->generation.samples == 1 ? "" : "s",
            v->plan.partial ? "; partial (--only or --limit)" : "");
     for (int m = 0; m < x->model_count; m++) print_model(v, m);
+    print_sources(v);
     print_groups(v);
     print_design(v);
     for (int i = 0; i < x->warning_count; i++) printf("%s\n", x->warnings[i]);
@@ -234,10 +265,39 @@ static json_t *bytes_json(uint64_t bytes) {
     return json_integer((json_int_t)bytes);
 }
 
+// Of one model: what older records save.
+static json_t *saved_json(const struct view *v, int model) {
+    const struct speed *speed = &v->speeds[model];
+    if (v->reuse == NULL) return json_null();
+    struct model_facts all = model_facts(v, model, false), rest = model_facts(v, model, true);
+    json_t *o = json_object();
+    json_put(o, "trials", json_integer(all.trials - rest.trials));
+    json_put(o, "prompt_tokens", json_integer(all.computed_tokens - rest.computed_tokens));
+    json_put(o, "reply_tokens_most", json_integer(all.reply_tokens - rest.reply_tokens));
+    json_put(o, "seconds_most_left",
+             speed->known ? json_integer(seconds_most(&rest, speed)) : json_null());
+    return o;
+}
+
+static json_t *sources_json(const struct view *v) {
+    json_t *list = json_array();
+    for (int i = 0; v->reuse != NULL && i < v->reuse->source_count; i++) {
+        const struct reuse_source *s = &v->reuse->sources[i];
+        json_t *o = json_object(), *notes = json_array();
+        for (int k = 0; k < s->note_count; k++)
+            json_array_append_new(notes, json_text_c(s->notes[k]));
+        json_put_bytes(o, "run", str_from(s->folder));
+        json_put(o, "trials", json_integer(s->taken));
+        json_put(o, "notes", notes);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *models_json(const struct view *v) {
     json_t *list = json_array();
     for (int m = 0; m < v->x->model_count; m++) {
-        struct model_facts f = model_facts(v, m);
+        struct model_facts f = model_facts(v, m, false);
         json_t *o = json_object();
         json_put(o, "id", json_text_c(v->x->models[m].id));
         json_put(o, "trials", json_integer(f.trials));
@@ -258,6 +318,7 @@ static json_t *models_json(const struct view *v) {
         json_put(o, "seconds_most",
                  speed->known ? json_integer(seconds_most(&f, speed)) : json_null());
         json_put(o, "window", reach_json(v, m));
+        json_put(o, "saved", saved_json(v, m));
         json_array_append_new(list, o);
     }
     return list;
@@ -312,6 +373,7 @@ static void print_json(const struct view *v) {
     json_put(o, "reply_tokens_most", json_integer(p->reply_tokens_most));
     json_put(o, "models", models_json(v));
     json_put(o, "equal_groups", groups_json(v));
+    json_put(o, "reuse", sources_json(v));
     json_put(o, "detectable_ppm", difference(v->design.detectable));
     json_put(o, "detectable_best_ppm", difference(v->design.detectable_best));
     json_put(o, "gates", gates_json(&v->design));
@@ -391,16 +453,32 @@ static int speed_measure(struct view *v, int model, struct arena *a, struct err 
     if (t == end) return 0;
     struct provider *p;
     TRY(run_provider_open(v->x, model, &v->options, false, 0, &p, e));
-    int64_t trials = model_facts(v, model).trials;
+    int64_t trials = model_facts(v, model, false).trials;
     int result = trial_time(v, model, p, t->key, trials, a, &v->speeds[model], e);
     p->ops->close(p);
     return result;
 }
 
+// ---- older records ----
+
+static int look_for_replies(struct view *v, const struct cli_list *runs, struct err *e) {
+    if (runs->count == 0) return 0;
+    int64_t count = v->plan.trial_count;
+    int64_t *all = arena_array(v->arena, (size_t)count + 1, sizeof *all);
+    for (int64_t i = 0; i < count; i++) all[i] = i;
+    json_t *identity = run_identity(v->x, v->providers, NULL, NULL);
+    int result = reuse_open(v->x, v->providers, identity, NULL, runs->items, runs->count, v->arena,
+                            &v->reuse, e);
+    json_decref(identity);
+    TRY(result);
+    return reuse_find(v->reuse, v->x, v->plan.trials, count, all, count, v->arena, &v->replies, e);
+}
+
 // ---- the verb ----
 
-static int run(const char *path, const struct cli_overrides *o, bool measure, bool json,
-               struct arena *a, struct view *v, struct err *e) {
+static int run(const char *path, const struct cli_overrides *o, const struct cli_list *reuse,
+               bool measure, bool json, struct view *v, struct err *e) {
+    struct arena *a = v->arena;
     TRY(cli_experiment_load(path, o, a, &v->x, e));
     TRY(run_providers_open(v->x, &v->options, a, &v->providers, e));
     TRY(plan_make(v->x, v->providers, NULL, a, &v->plan, e));
@@ -409,6 +487,7 @@ static int run(const char *path, const struct cli_overrides *o, bool measure, bo
     plan_equal_groups(v->plan.trials, v->plan.trial_count, v->groups);
     v->speeds = arena_array(a, (size_t)v->x->model_count + 1, sizeof *v->speeds);
     for (int m = 0; measure && m < v->x->model_count; m++) TRY(speed_measure(v, m, a, e));
+    TRY(look_for_replies(v, reuse, e));
     if (json)
         print_json(v);
     else
@@ -420,6 +499,7 @@ static int run(const char *path, const struct cli_overrides *o, bool measure, bo
 int cli_plan(int argc, char **argv) {
     struct err e = {0};
     struct cli_overrides overrides = CLI_NO_OVERRIDES;
+    struct cli_list reuse = {0};
     bool json = false, measure = false, helped = false;
     const char *path = NULL;
     int count = 0;
@@ -433,6 +513,7 @@ int cli_plan(int argc, char **argv) {
         {.name = "--measure",
          .help = "load the models and time one trial each, for the time estimate",
          .flag = &measure},
+        CLI_REUSE_OPTION(reuse),
         {.name = "--json", .help = "one JSON object, with the keys of all trials", .flag = &json},
     };
     int option_count = (int)(sizeof options / sizeof *options);
@@ -444,8 +525,9 @@ int cli_plan(int argc, char **argv) {
         return cli_fail(argv[0], &e);
     }
     struct arena *a = arena_create("plan");
-    struct view v = {.options = {.memory_bytes = (uint64_t)memory}};
-    int result = run(path, &overrides, measure, json, a, &v, &e);
+    struct view v = {.arena = a, .options = {.memory_bytes = (uint64_t)memory}};
+    int result = run(path, &overrides, &reuse, measure, json, &v, &e);
+    reuse_close(v.reuse);
     run_providers_close(v.x, v.providers);
     experiment_close(v.x);
     arena_destroy(a);

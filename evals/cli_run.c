@@ -93,6 +93,7 @@ static int check_settings(const struct settings *s, int64_t threads, int64_t mem
 int cli_run(int argc, char **argv) {
     struct settings s = {.run.runs_folder = "runs", .overrides = CLI_NO_OVERRIDES};
     int64_t threads = 0, memory = 0;
+    struct cli_list reuse = {0};
     bool helped;
     const struct cli_option options[] = {
         {.name = "--output",
@@ -112,6 +113,7 @@ int cli_run(int argc, char **argv) {
         {.name = "--retry-errors",
          .flag = &s.run.retry_errors,
          .help = "tries trials that ended in error again"},
+        CLI_REUSE_OPTION(reuse),
     };
     int count, exit_code = EXIT_DONE;
     struct err e = {0};
@@ -122,6 +124,8 @@ int cli_run(int argc, char **argv) {
     int result = check_settings(&s, threads, memory, &e);
     s.run.threads = (int)threads;
     s.run.memory_bytes = (uint64_t)memory;
+    s.run.reuse = reuse.items;
+    s.run.reuse_count = reuse.count;
     struct arena *a = arena_create("run");
     if (result == 0) result = run_and_report(argc, argv, &s, a, &exit_code, &e);
     arena_destroy(a);

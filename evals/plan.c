@@ -83,6 +83,14 @@ static int repeats_check(const struct planner *p, struct err *e) {
     return 0;
 }
 
+uint32_t plan_shared_tokens(const struct record_trial *trials, int64_t before, int64_t at) {
+    if (before < 0) return 0;
+    uint32_t shared = trials[at].prompt_tokens;
+    for (int64_t i = before + 1; i <= at; i++)
+        if (trials[i].shared_tokens < shared) shared = trials[i].shared_tokens;
+    return shared;
+}
+
 int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int64_t *groups) {
     int64_t next = 0;
     for (int64_t i = 0; i < count; i++) groups[i] = -1;

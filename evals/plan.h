@@ -42,6 +42,11 @@ struct rng plan_sampling_stream(const struct experiment *x, const struct record_
 // plan order.
 bool plan_same_prompt(const struct record_trial *a, const struct record_trial *b);
 
+// How many tokens trial `at` of a plan shares with trial `before`, by what the lines between say of
+// their neighbours: ids are in order, so the prefix of two is the shortest on the way. 0 where
+// `before` is negative.
+uint32_t plan_shared_tokens(const struct record_trial *trials, int64_t before, int64_t at);
+
 // Trials, in plan order, with the same prompt and the same sampling stream: groups[i] is the group
 // that trial i shares with others, or -1. Returns how many there are.
 int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int64_t *groups);

@@ -1,8 +1,7 @@
-#include "evals/run.h"
+#include "evals/run_internal.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
-#include "engine/base/log.h"
 #include "evals/evidence.h"
 #include "evals/judge.h"
 #include "evals/plan.h"
@@ -39,36 +38,23 @@ static void close_current(struct provider *p) {
 
 // ---- one run -----------------------------------------------------------------------------------
 
-struct run {
-    const struct experiment *x;
-    const struct run_options *options;
-    struct record_writer *writer;
-    struct record *record; // plan, prompts, and what was recorded before this start
-    struct check_set *patterns;
-    struct progress progress;
-    uint64_t tokens_done;
-    int64_t trials_done;
-    char host[256];
-};
-
 // Trials with equal ids, sampling stream and spans: computed once, a line for each.
 struct group {
     int64_t *trials; // ascending
     int64_t count;
 };
 
-static bool same_stream(const struct record_trial *a, const struct record_trial *b) {
+bool run_is_interrupted(void) {
+    return atomic_load(&interrupted);
+}
+
+bool run_same_stream(const struct record_trial *a, const struct record_trial *b) {
     return strcmp(a->seed, b->seed) == 0;
 }
 
 // Of two trials with one prompt.
 static bool same_reply_asked(const struct record_trial *a, const struct record_trial *b) {
-    return same_stream(a, b) && evidence_same_spans(a, b);
-}
-
-static uint64_t trial_work(const struct record_trial *t) {
-    uint32_t shared = t->shared_tokens < t->prompt_tokens ? t->shared_tokens : t->prompt_tokens;
-    return (uint64_t)(t->prompt_tokens - shared) + (uint64_t)t->reply_tokens_max;
+    return run_same_stream(a, b) && evidence_same_spans(a, b);
 }
 
 // ---- outcomes ----------------------------------------------------------------------------------
@@ -78,8 +64,7 @@ static json_t *per_second(int64_t tokens, double ms) {
                                 : json_null();
 }
 
-static json_t *make_timing(struct run *r, const struct record_trial *t,
-                           const struct provider_completion *c, const struct record_trial *same) {
+json_t *run_timing(const struct run *r, const struct record_trial *t) {
     char now[32];
     clock_iso(now);
     json_t *o = json_object();
@@ -87,6 +72,12 @@ static json_t *make_timing(struct run *r, const struct record_trial *t,
     json_put(o, "key", json_text_c(t->key));
     json_put(o, "time", json_text_c(now));
     json_put(o, "host", json_text_c(r->host));
+    return o;
+}
+
+static json_t *make_timing(const struct run *r, const struct record_trial *t,
+                           const struct provider_completion *c, const struct record_trial *same) {
+    json_t *o = run_timing(r, t);
     if (same != NULL) { // nothing was computed for it
         json_put(o, "same_as", json_text_c(same->key));
         return o;
@@ -100,8 +91,8 @@ static json_t *make_timing(struct run *r, const struct record_trial *t,
     return o;
 }
 
-static int record_one(struct run *r, const struct record_trial *t, struct record_outcome *o,
-                      const json_t *timing, struct arena *a, struct err *e) {
+int run_record_one(struct run *r, const struct record_trial *t, struct record_outcome *o,
+                   const json_t *timing, struct arena *a, struct err *e) {
     o->trial = t->trial;
     o->key = t->key;
     if (o->status == STATUS_OK) {
@@ -110,8 +101,8 @@ static int record_one(struct run *r, const struct record_trial *t, struct record
         TRY(judge_reply(r->x, r->patterns, t, &reply, a, &o->verdicts, &o->verdict_count, e));
     }
     TRY(record_put_outcome(r->writer, o, timing, e));
-    r->tokens_done += trial_work(t);
-    progress_update(&r->progress, r->tokens_done, (uint64_t)++r->trials_done);
+    r->work_done += r->work != NULL ? r->work[t->trial] : 1;
+    progress_update(&r->progress, r->work_done, (uint64_t)++r->trials_done);
     return 0;
 }
 
@@ -126,11 +117,11 @@ static int record_group(struct run *r, const struct group *g, struct record_outc
         const struct record_trial *same = like != NULL ? like : i > 0 ? first : NULL;
         if (c != NULL) o->evidence = evidence_keep(r->x, t, c, a);
         json_t *timing = c == NULL && like == NULL ? NULL : make_timing(r, t, c, same);
-        int result = record_one(r, t, o, timing, a, e);
+        int result = run_record_one(r, t, o, timing, a, e);
         json_decref(timing);
         TRY(result);
     }
-    return 0;
+    return run_reuse_due(r, e);
 }
 
 static const char *valid_text(struct arena *a, const char *text, const char *otherwise) {
@@ -315,99 +306,53 @@ static int run_model(struct run *r, int model, const int64_t *trials, int64_t co
 }
 
 // Models one after the other, as they stand in the plan.
-static int run_pass(struct run *r, bool errors, struct err *e) {
-    struct arena *a = arena_create("pass");
-    const struct experiment *x = r->x;
+static int run_models(struct run *r, const int64_t *trials, int64_t count, struct err *e) {
     const struct record_trial *plan = r->record->trials;
-    int64_t *missing, count = record_missing(r->writer, errors, a, &missing);
-    int result = 0;
-    uint64_t work = 0;
-    for (int64_t i = 0; i < count; i++) work += trial_work(&plan[missing[i]]);
-    r->tokens_done = 0;
-    r->trials_done = 0;
-    progress_start(&r->progress, errors ? "again" : "run", work, (uint64_t)count);
-    for (int64_t at = 0; result == 0 && at < count && !atomic_load(&interrupted);) {
-        const char *id = plan[missing[at]].model;
-        int64_t end = at;
-        while (end < count && strcmp(plan[missing[end]].model, id) == 0) end++;
-        const int model = experiment_model_index(x, id);
+    for (int64_t at = 0, end; at < count && !run_is_interrupted(); at = end) {
+        const char *id = plan[trials[at]].model;
+        for (end = at; end < count && strcmp(plan[trials[end]].model, id) == 0;) end++;
+        const int model = experiment_model_index(r->x, id);
         if (model < 0)
-            result = ERR_SET(e, ERR_RECORD, "%s: the plan names the model %s, the experiment none",
-                             r->record->folder, id);
-        else
-            result = run_model(r, model, &missing[at], end - at, e);
-        at = end;
-    }
-    progress_finish(&r->progress);
-    arena_destroy(a);
-    return result;
-}
-
-// ---- shards ------------------------------------------------------------------------------------
-
-// What a reply and its verdict depend on, besides the trial itself.
-static int check_shard(const struct run *r, const struct record *shard, struct err *e) {
-    static const char *const keys[] = {"generation", "numerics", "backend",
-                                       "models",     "evidence", "checks_sha256"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        json_t *theirs = json_object_get(shard->identity, keys[i]);
-        json_t *ours = json_object_get(r->record->identity, keys[i]);
-        if (theirs == NULL || ours == NULL || !json_equal(theirs, ours))
-            FAIL(e, ERR_CONFIG, "%s: is no shard of this run: %s differs", shard->folder, keys[i]);
+            FAIL(e, ERR_RECORD, "%s: the plan names the model %s, the experiment none",
+                 r->record->folder, id);
+        TRY(run_model(r, model, &trials[at], end - at, e));
     }
     return 0;
 }
 
-static bool same_reply(const struct record_outcome *a, const struct record_outcome *b) {
-    bool ids = a->id_count == b->id_count &&
-               (a->id_count == 0 || memcmp(a->ids, b->ids, a->id_count * sizeof *a->ids) == 0);
-    return a->status == b->status && str_equal(a->reply, b->reply) && ids;
+// Splits off the trials that are to be computed, and sums their tokens: what a prompt shares with
+// the computed one before it is not computed again.
+static int64_t take_apart(struct run *r, const int64_t *missing, int64_t count, int64_t *left,
+                          uint64_t *work, struct arena *a) {
+    const struct record_trial *plan = r->record->trials;
+    int64_t before = -1, n = 0;
+    *work = 0;
+    r->work = arena_array(a, (size_t)r->record->trial_count, sizeof *r->work);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = missing[i];
+        if (r->replies != NULL && r->replies[at].outcome != NULL) continue;
+        uint32_t shared = plan_shared_tokens(plan, before, at);
+        r->work[at] =
+            (uint64_t)(plan[at].prompt_tokens - shared) + (uint64_t)plan[at].reply_tokens_max;
+        *work += r->work[at];
+        left[n++] = before = at;
+    }
+    return n;
 }
 
-static int take_reply(struct run *r, struct record *const *shards, int64_t trial, struct err *e) {
-    const struct record_trial *t = &r->record->trials[trial];
-    const struct record_outcome *taken = NULL;
-    const struct record *from = NULL;
-    for (int i = 0; i < r->options->shard_count; i++) {
-        int64_t at = record_find(shards[i], t->key);
-        const struct record_outcome *known = at < 0 ? NULL : shards[i]->outcomes[at];
-        if (known == NULL || known->status == STATUS_ERROR) continue;
-        const struct record_trial *then = &shards[i]->trials[at];
-        if (!same_stream(then, t) || strcmp(then->prompt_sha256, t->prompt_sha256) != 0 ||
-            strcmp(then->ids_sha256, t->ids_sha256) != 0)
-            FAIL(e, ERR_CONFIG, "%s: is no shard of this run: its trial %.200s has another prompt",
-                 shards[i]->folder, t->key);
-        if (taken != NULL && !same_reply(taken, known))
-            FAIL(e, ERR_CONFIG,
-                 "%s: its trial %.200s ended otherwise than in the shards before it; what was "
-                 "recorded of one trial must be the same everywhere",
-                 shards[i]->folder, t->key);
-        taken = known;
-        from = shards[i];
-    }
-    if (taken == NULL) return 0;
-    struct arena *a = arena_create("trial");
-    struct record_outcome o = *taken;
-    int result = record_get_evidence(from, taken->trial, a, &o.evidence, e);
-    if (result == 0) result = record_one(r, t, &o, NULL, a, e);
-    arena_destroy(a);
-    return result;
-}
-
-// In plan order; what no shard has stays missing, and `run` computes it later.
-static int take_replies(struct run *r, struct err *e) {
-    struct arena *a = arena_create("shards");
-    int count = r->options->shard_count, result = 0;
-    struct record **shards = arena_array(a, (size_t)count + 1, sizeof(struct record *));
-    for (int i = 0; result == 0 && i < count; i++) {
-        result = record_open(r->options->shards[i], a, &shards[i], e);
-        if (result == 0) result = check_shard(r, shards[i], e);
-    }
-    int64_t *missing, left = record_missing(r->writer, false, a, &missing);
-    progress_start(&r->progress, "merge", (uint64_t)left, (uint64_t)left);
-    for (int64_t i = 0; result == 0 && i < left; i++) result = take_reply(r, shards, missing[i], e);
+static int run_pass(struct run *r, bool errors, struct err *e) {
+    struct arena *a = arena_create("pass");
+    int64_t *missing, count = record_missing(r->writer, errors, a, &missing);
+    int64_t *left = arena_array(a, (size_t)count + 1, sizeof *left);
+    uint64_t work;
+    int64_t left_count = take_apart(r, missing, count, left, &work, a);
+    r->work_done = 0;
+    r->trials_done = 0;
+    progress_start(&r->progress, errors ? "again" : "run", work, (uint64_t)count);
+    int result = errors ? run_reuse_again(r, missing, count, e) : run_reuse_due(r, e);
+    if (result == 0) result = run_models(r, left, left_count, e);
     progress_finish(&r->progress);
-    for (int i = 0; i < count; i++) record_close(shards[i]);
+    r->work = NULL;
     arena_destroy(a);
     return result;
 }
@@ -420,6 +365,7 @@ struct setup {
     char request_sha256[HASH_HEX_SIZE];
     struct record_writer *writer;
     enum record_state state;
+    struct reuse *reuse;
 };
 
 static int make_plan(const struct experiment *x, struct setup *s, struct arena *a, struct err *e) {
@@ -438,7 +384,11 @@ static int set_up(const struct experiment *x, const struct run_options *options,
     TRY(run_providers_open(x, options, a, &s->providers, e));
     s->identity = run_identity(x, s->providers, s->request_sha256, NULL);
     s->manifest = run_manifest(x, s->providers);
-    if (!file_exists(folder)) run_hint_at_score(x, options, s->identity, a);
+    if (options->reuse_count > 0)
+        TRY(reuse_open(x, s->providers, s->identity, folder, options->reuse, options->reuse_count,
+                       a, &s->reuse, e));
+    if (!file_exists(folder) && options->reuse_count == 0)
+        run_hint_at_score(x, options, s->identity, a);
     struct record_header header = {.folder = folder,
                                    .experiment_yaml = x->source,
                                    .resolved = x->resolved,
@@ -454,7 +404,8 @@ static int run_all(struct run *r, const char *folder, struct arena *a, struct ru
                    struct err *e) {
     TRY(record_open(folder, a, &r->record, e));
     bool merging = r->options->shard_count > 0;
-    int result = merging ? take_replies(r, e) : run_pass(r, false, e);
+    int result = run_reuse_find(r, a, e);
+    if (result == 0) result = merging ? run_take_shards(r, e) : run_pass(r, false, e);
     if (result == 0 && !merging && r->options->retry_errors && !atomic_load(&interrupted))
         result = run_pass(r, true, e);
     out->planned = r->record->trial_count;
@@ -494,13 +445,14 @@ int run_experiment(const struct experiment *x, const struct run_options *options
     if (result == 0 && s.state == RECORD_COMPLETE && !options->retry_errors) {
         result = count_complete(out->folder, a, out, e);
     } else if (result == 0) {
-        struct run r = {.x = x, .options = options, .writer = s.writer};
+        struct run r = {.x = x, .options = options, .writer = s.writer, .reuse = s.reuse};
         if (gethostname(r.host, sizeof r.host - 1) != 0 || !utf8_valid(str_from(r.host)))
             r.host[0] = '\0';
         r.patterns = check_set_open();
         result = run_all(&r, out->folder, a, out, e);
         check_set_close(r.patterns);
     }
+    reuse_close(s.reuse);
     record_writer_close(s.writer);
     json_decref(s.identity);
     json_decref(s.manifest);

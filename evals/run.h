@@ -16,6 +16,10 @@ struct run_options {
     // model is run.
     const char *const *shards;
     int shard_count;
+    // Folders of older runs, of this experiment or another: a reply that one of them has is not
+    // computed again (evals/reuse.h), verdicts are made anew.
+    const char *const *reuse;
+    int reuse_count;
 };
 
 struct run_result {

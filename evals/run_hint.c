@@ -48,9 +48,11 @@ void run_hint_at_score(const struct experiment *x, const struct run_options *opt
         if (strncmp(names[i], x->name, n) != 0 || names[i][n] != '-') continue;
         const char *folder = path_join(a, options->runs_folder, names[i]);
         if (!look_at(x, identity, folder, a)) continue;
-        log_info("%s has replies to these very prompts; only checks or analysis changed. `lacuna "
-                 "score %s --experiment %s` scores them without running the model again",
-                 folder, folder, x->path);
+        log_info(
+            "%s has replies to these very prompts; only checks or analysis changed. `lacuna "
+            "score %s --experiment %s` scores them without running the model again; `lacuna run "
+            "%s --reuse %s` makes a record of its own of them",
+            folder, folder, x->path, x->path, folder);
         return;
     }
 }

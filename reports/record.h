@@ -195,6 +195,8 @@ int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
 // be tried again; ascending. Returns how many there are.
 int64_t record_missing(const struct record_writer *w, bool errors, struct arena *a,
                        int64_t **trials);
+// The number of the first trial without a recorded attempt; that of all trials when there is none.
+int64_t record_next(const struct record_writer *w);
 int record_note_session(struct record_writer *w, const char *event, const char *detail,
                         struct err *e);
 

@@ -259,3 +259,7 @@ int64_t record_missing(const struct record_writer *w, bool errors, struct arena 
     }
     return count;
 }
+
+int64_t record_next(const struct record_writer *w) {
+    return w->progress.next;
+}

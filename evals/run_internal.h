@@ -1,0 +1,46 @@
+// What the files of the run loop share: the run, and the one step that puts an outcome down.
+#ifndef LACUNA_EVALS_RUN_INTERNAL_H
+#define LACUNA_EVALS_RUN_INTERNAL_H
+
+#include "engine/base/log.h"
+#include "evals/check.h"
+#include "evals/reuse.h"
+#include "evals/run.h"
+
+struct run {
+    const struct experiment *x;
+    const struct run_options *options;
+    struct record_writer *writer;
+    struct record *record;       // plan, prompts, and what was recorded before this start
+    struct reuse *reuse;         // older records; NULL: none were named
+    struct reuse_reply *replies; // [trial] what they have; NULL: nothing
+    struct check_set *patterns;
+    struct progress progress;
+    uint64_t *work; // [trial] tokens to compute; NULL: each trial counts 1
+    uint64_t work_done;
+    int64_t trials_done;
+    char host[256];
+};
+
+bool run_is_interrupted(void);
+
+// Do both draw from one stream of random numbers?
+bool run_same_stream(const struct record_trial *a, const struct record_trial *b);
+
+// A line of timings.jsonl, as far as it says which trial, when and where. The caller's.
+json_t *run_timing(const struct run *r, const struct record_trial *t);
+// Judges a reply and puts the outcome down under this trial's key. `timing` may be NULL.
+int run_record_one(struct run *r, const struct record_trial *t, struct record_outcome *o,
+                   const json_t *timing, struct arena *a, struct err *e);
+
+// Takes over what the shards have, in plan order.
+int run_take_shards(struct run *r, struct err *e);
+
+// Finds what older records have of the missing trials, says it, and notes it in sessions.jsonl.
+int run_reuse_find(struct run *r, struct arena *a, struct err *e);
+// Puts found replies down for as long as the next trial of the plan has one.
+int run_reuse_due(struct run *r, struct err *e);
+// Another attempt for those of the trials that have one.
+int run_reuse_again(struct run *r, const int64_t *trials, int64_t count, struct err *e);
+
+#endif
