@@ -45,6 +45,15 @@ static inline struct lanes operand_round(struct lanes x) {
 #endif
 }
 
+// The same where every lane lies in [2^-100, 2^100].
+static inline struct lanes operand_round_normal(struct lanes x) {
+#if BODY_F32
+    return x;
+#else
+    return lanes_round_bf16_normal(x);
+#endif
+}
+
 static inline void operand_store(OPERAND *out, struct lanes x) {
 #if BODY_F32
     lanes_store(out, x);

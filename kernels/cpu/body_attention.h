@@ -11,7 +11,10 @@ static inline void attention_values(const struct attention_call *c, const struct
                                     uint32_t rows, const OPERAND *v, uint32_t lo, uint32_t hi) {
     const ELEMENT *p = (const ELEMENT *)s->s;
     uint32_t from = BODY_F32 ? lo : lo / 2 * 2, to = BODY_F32 ? hi : hi / 2 * 2;
-    for (uint32_t r = 0, n; r < rows; r += n) {
+    uint32_t done =
+        expanded_tile(p + from, WEIGHT_STRIDE, rows, v + (size_t)from * CPU_PANEL, c->v_panel,
+                      c->Ep / CPU_PANEL, to - from, s->part, c->Ep, s->expanded);
+    for (uint32_t r = done, n; r < rows; r += n) {
         n = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
         tile(p + r * WEIGHT_STRIDE + from, WEIGHT_STRIDE, n, v + (size_t)from * CPU_PANEL,
              c->v_panel, c->Ep / CPU_PANEL, to - from, s->part + (size_t)r * c->Ep, c->Ep);
@@ -66,6 +69,12 @@ static inline void attention_fold_rows(const struct attention_call *c,
     }
 }
 
+static inline struct softmax_row attention_row(const struct attention_call *c,
+                                               const struct attention_slice *s, uint32_t r,
+                                               uint32_t base) {
+    return softmax_row_of(c, s->s + (size_t)r * SHAPE_SCORE_STRIDE, attention_visible(s, r, base));
+}
+
 // m_c, l_c and O_c of one block of 512 keys for all rows of a unit. Returns the first row (of the
 // unit) with a score that is not finite, or `rows`.
 static inline uint32_t attention_block(const struct attention_call *c,
@@ -80,21 +89,25 @@ static inline uint32_t attention_block(const struct attention_call *c,
     uint32_t E = c->a->E, bad = rows;
     const OPERAND *layer = (const OPERAND *)(page + c->a->page_offset);
     const OPERAND *k = layer + g * c->k_head, *v = layer + c->v_elements + g * c->v_head;
-    for (uint32_t r = 0, n; r < rows; r += n) {
+    const OPERAND *visible = k + (size_t)panel * CPU_PANEL * E;
+    uint32_t done = expanded_tile(s->q, E, rows, visible, (size_t)CPU_PANEL * E, panels, E,
+                                  s->s + panel * CPU_PANEL, SHAPE_SCORE_STRIDE, s->expanded);
+    for (uint32_t r = done, n; r < rows; r += n) {
         n = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
-        tile(s->q + (size_t)r * E, E, n, k + (size_t)panel * CPU_PANEL * E, (size_t)CPU_PANEL * E,
-             panels, E, s->s + (size_t)r * SHAPE_SCORE_STRIDE + panel * CPU_PANEL,
-             SHAPE_SCORE_STRIDE);
+        tile(s->q + (size_t)r * E, E, n, visible, (size_t)CPU_PANEL * E, panels, E,
+             s->s + (size_t)r * SHAPE_SCORE_STRIDE + panel * CPU_PANEL, SHAPE_SCORE_STRIDE);
     }
+    // The next row's largest score is sought while this row's weights are computed.
+    struct softmax_row next = attention_row(c, s, 0, base), row;
     for (uint32_t r = 0; r < rows; r++) {
-        float *row = s->s + (size_t)r * SHAPE_SCORE_STRIDE;
-        struct attention_keys keys = attention_visible(s, r, base);
-        uint32_t start = panel * CPU_PANEL, end = (panel + panels) * CPU_PANEL;
-        bool finite = watch_sees(c, u, r) ? attention_weights(c, row, start, end, keys, true,
-                                                              &s->m_c[r], &s->l_c[r], &s->w_c[r])
-                                          : attention_weights(c, row, start, end, keys, false,
-                                                              &s->m_c[r], &s->l_c[r], NULL);
-        if (!finite && r < bad) bad = r;
+        row = next;
+        if (r + 1 < rows) next = attention_row(c, s, r + 1, base);
+        struct softmax_sums sums =
+            softmax(&row, panel * CPU_PANEL, (panel + panels) * CPU_PANEL, watch_sees(c, u, r));
+        s->m_c[r] = row.m_c;
+        s->l_c[r] = sums.l_c;
+        s->w_c[r] = sums.w_c;
+        if (!sums.finite && r < bad) bad = r;
     }
     attention_values(c, s, rows, v, lo, hi);
     return bad;

@@ -7,6 +7,7 @@
 #include "kernels/cpu/body_matmul.h"
 #include "kernels/cpu/body_kv.h"
 #include "kernels/cpu/body_unit.h"
+#include "kernels/cpu/body_expanded.h"
 #include "kernels/cpu/body_softmax.h"
 #include "kernels/cpu/body_watch.h"
 #include "kernels/cpu/body_attention.h"

@@ -15,51 +15,124 @@ static inline struct lanes attention_score(const struct attention_call *c, struc
     return s;
 }
 
-// Scores of one row to weights p, in place, for the lanes [lo, hi) of the block, whole panels.
-// Visible are [from, to). Returns false when a visible score is not finite. A watched row also gets
-// *w_c.
-static inline __attribute__((always_inline)) bool
-attention_weights(const struct attention_call *c, float *row, uint32_t lo, uint32_t hi,
-                  struct attention_keys keys, bool watched, float *m_c, float *l_c, float *w_c) {
-    ELEMENT *p = (ELEMENT *)row;
-    uint32_t from = keys.from, to = keys.to;
-    *l_c = 0.0f;
-    *m_c = 0.0f;
-    struct lanes max = lanes_set(-INFINITY), sum = lanes_set(0.0f), all = sum;
-    uint32_t first = from / NUM_LANES * NUM_LANES,
-             end = (to + NUM_LANES - 1) / NUM_LANES * NUM_LANES;
-    bool finite = true;
-    for (uint32_t i = first; i < end && from < to; i += NUM_LANES) {
-        struct lanes s = attention_score(c, lanes_load(row + i));
-        if (i < from || i + NUM_LANES > to) {
-            uint32_t begin = i < from ? from - i : 0;
-            finite &= lanes_finite(lanes_keep(s, begin, to - i, 0.0f));
-            s = lanes_keep(s, begin, to - i, -INFINITY);
-        } else {
-            finite &= lanes_finite(s);
+// One row of a block: chains that `scale` makes scores.
+struct softmax_row {
+    float *chain; // [512]; p takes its place, as ELEMENTs
+    float scale;
+    struct attention_keys keys; // visible
+    float m_c;                  // 0 without a visible key
+    bool tight;                 // no exponent is below NUM_E_MIN
+    bool finite;                // no score is infinite; NaNs may or may not show
+};
+
+static inline bool softmax_at_edge(struct attention_keys keys, uint32_t i) {
+    return i < keys.from || i + NUM_LANES > keys.to;
+}
+
+// The panel at i with `fill` in the lanes that are not visible.
+static inline struct lanes softmax_keep(struct attention_keys keys, uint32_t i, struct lanes x,
+                                        float fill) {
+    return lanes_keep(x, keys.from > i ? keys.from - i : 0, keys.to - i, fill);
+}
+
+// Smallest and largest visible score: a positive factor keeps the order, rounding included.
+static inline void softmax_bounds(struct softmax_row *row) {
+    struct lanes min = lanes_set(INFINITY), max = lanes_set(-INFINITY);
+    struct attention_keys keys = row->keys;
+    for (uint32_t i = keys.from / NUM_LANES * NUM_LANES; i < keys.to; i += NUM_LANES) {
+        struct lanes low = lanes_load(row->chain + i), high = low;
+        if (softmax_at_edge(keys, i)) {
+            low = softmax_keep(keys, i, low, INFINITY);
+            high = softmax_keep(keys, i, high, -INFINITY);
         }
-        lanes_store(row + i, s);
-        max = lanes_max(max, s);
+        min = lanes_min(min, low);
+        max = lanes_max(max, high);
     }
-    struct lanes zero = lanes_set(0.0f);
-    if (from >= to) {
-        for (uint32_t i = lo; i < hi; i += NUM_LANES) element_store(p + i, zero);
-        return true;
+    float lowest = lanes_min_of(min) * row->scale, highest = lanes_max_of(max) * row->scale;
+    row->m_c = ceiling(highest);
+    row->tight = lowest - row->m_c >= NUM_E_MIN;
+    row->finite = isfinite(lowest) && isfinite(highest);
+}
+
+// Where a score is more than its chain times a positive factor, scores take the chains' place.
+static inline struct softmax_row softmax_row_of(const struct attention_call *c, float *chain,
+                                                struct attention_keys keys) {
+    struct softmax_row row = {
+        .chain = chain, .scale = c->score_scale, .keys = keys, .finite = true};
+    if (keys.from >= keys.to) return row;
+    if (c->cap_scale != 0.0f || !(c->score_scale > 0.0f)) {
+        for (uint32_t i = keys.from / NUM_LANES * NUM_LANES; i < keys.to; i += NUM_LANES)
+            lanes_store(chain + i, attention_score(c, lanes_load(chain + i)));
+        row.scale = 1.0f;
     }
-    *m_c = ceiling(lanes_max_of(max));
-    struct lanes at = lanes_set(*m_c);
-    for (uint32_t i = lo; i < first; i += NUM_LANES) element_store(p + i, zero);
-    for (uint32_t i = first; i < end; i += NUM_LANES) {
-        struct lanes e = lanes_exp2_below(lanes_sub(lanes_load(row + i), at));
-        if (watched) all = lanes_add(all, e);
-        e = operand_round(e);
-        sum = lanes_add(sum, e);
-        element_store(p + i, e);
+    softmax_bounds(&row);
+    return row;
+}
+
+struct softmax_sums {
+    float l_c, w_c; // of p, and of the unrounded p where a row is watched
+    bool finite;    // false where a score is not
+};
+
+// Chains to weights p. In a tight row a NaN comes through the polynomial into l_c: the bits of its
+// payload that the exponent's shift would move are 0, for q and k are bf16.
+static inline __attribute__((always_inline)) struct softmax_sums
+softmax_weights(const struct softmax_row *row, bool tight, bool watched) {
+    ELEMENT *p = (ELEMENT *)row->chain;
+    struct attention_keys keys = row->keys;
+    struct lanes scale = lanes_set(row->scale), at = lanes_set(row->m_c);
+    struct lanes sum = lanes_set(0.0f), all = sum;
+    bool finite = true;
+    for (uint32_t i = keys.from / NUM_LANES * NUM_LANES; i < keys.to; i += NUM_LANES) {
+        struct lanes score = lanes_mul(lanes_load(row->chain + i), scale), exact, rounded;
+        bool edge = softmax_at_edge(keys, i);
+        if (edge) score = softmax_keep(keys, i, score, row->m_c);
+        if (BODY_F32 || !tight) finite &= lanes_finite(score);
+        struct lanes x = lanes_sub(score, at);
+        if (tight) {
+            struct lanes shifted, fraction = lanes_exp2_fraction(x, &shifted);
+            exact = lanes_exponent(fraction, shifted);
+            rounded = lanes_exponent(operand_round_normal(fraction), shifted);
+        } else {
+            exact = lanes_exp2_below(x);
+            rounded = operand_round(exact);
+        }
+        if (edge) {
+            exact = softmax_keep(keys, i, exact, 0.0f);
+            rounded = softmax_keep(keys, i, rounded, 0.0f);
+        }
+        if (watched) all = lanes_add(all, exact);
+        sum = lanes_add(sum, rounded);
+        element_store(p + i, rounded);
     }
-    for (uint32_t i = end; i < hi; i += NUM_LANES) element_store(p + i, zero);
-    *l_c = lanes_sum(sum);
-    if (watched) *w_c = lanes_sum(all);
-    return finite;
+    struct softmax_sums sums = {.l_c = lanes_sum(sum), .finite = finite};
+    if (watched) sums.w_c = lanes_sum(all);
+    sums.finite &= sums.l_c == sums.l_c;
+    return sums;
+}
+
+static inline void softmax_clear(float *chain, uint32_t from, uint32_t to) {
+    ELEMENT *p = (ELEMENT *)chain;
+    for (uint32_t i = from; i < to; i += NUM_LANES) element_store(p + i, lanes_set(0.0f));
+}
+
+// Chains of a row to weights, in place, and +0 for the rest of the panels [lo, hi) of the block.
+static inline struct softmax_sums softmax(const struct softmax_row *row, uint32_t lo, uint32_t hi,
+                                          bool watched) {
+    struct attention_keys keys = row->keys;
+    struct softmax_sums sums = {.finite = true};
+    if (keys.from >= keys.to) {
+        softmax_clear(row->chain, lo, hi);
+        return sums;
+    }
+    if (watched)
+        sums = row->tight ? softmax_weights(row, true, true) : softmax_weights(row, false, true);
+    else
+        sums = row->tight ? softmax_weights(row, true, false) : softmax_weights(row, false, false);
+    sums.finite &= row->finite;
+    softmax_clear(row->chain, lo, keys.from / NUM_LANES * NUM_LANES);
+    softmax_clear(row->chain, (keys.to + NUM_LANES - 1) / NUM_LANES * NUM_LANES, hi);
+    return sums;
 }
 
 // What a new block does to the sums before it: kept and added parts are scaled to the larger M.

@@ -39,6 +39,7 @@ struct attention_slice {
     float *m_c, *l_c; // [SHAPE_QUERY_ROWS] of the current block; l_c 0: no visible key
     float *w, *w_c;   // [SHAPE_QUERY_ROWS] like l and l_c of the unrounded p; watched rows
     uint32_t *first, *position; // [SHAPE_QUERY_ROWS] visible keys are first .. position
+    float *expanded;            // [SHAPE_EXPANDED_FLOATS] expanded panels
 };
 
 #define WEIGHT_STRIDE (SHAPE_SCORE_STRIDE * sizeof(float) / sizeof(ELEMENT)) // of p, in elements
@@ -50,6 +51,8 @@ static struct attention_slice attention_slice_of(const struct attention_call *c,
     struct attention_slice s;
     s.s = (float *)p;
     p += SHAPE_QUERY_ROWS * SHAPE_SCORE_STRIDE * sizeof(float);
+    s.expanded = (float *)p;
+    p += SHAPE_EXPANDED_FLOATS * sizeof(float);
     s.part = (float *)p;
     p += SHAPE_QUERY_ROWS * Ep * sizeof(float);
     s.o = (float *)p;

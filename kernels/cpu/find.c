@@ -99,6 +99,7 @@ size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, ui
     size_t outputs = 2 * SHAPE_QUERY_ROWS * Ep * sizeof(float);
     size_t columns = 8 * SHAPE_QUERY_ROWS * sizeof(float);
     size_t queries = shape_aligned((size_t)SHAPE_QUERY_ROWS * E * sizeof(float));
-    size_t attention = scores + outputs + columns + queries;
+    size_t expanded = SHAPE_EXPANDED_FLOATS * sizeof(float);
+    size_t attention = expanded + scores + outputs + columns + queries;
     return shape_aligned(matmul > attention ? matmul : attention);
 }

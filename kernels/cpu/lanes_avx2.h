@@ -66,6 +66,12 @@ static inline __m256 half_round_bf16(__m256 a) {
     rounded = _mm256_blendv_ps(rounded, quiet, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
     return _mm256_and_ps(rounded, half_of_bits(0xffff0000u));
 }
+// Adding 1.5 x 2^16 times a's power of two leaves eight significant bits of a, rounded as bf16 is.
+static inline __m256 half_round_bf16_normal(__m256 a) {
+    __m256i power = _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32((int)0xff800000u));
+    __m256 large = _mm256_castsi256_ps(_mm256_add_epi32(power, _mm256_set1_epi32(0x08400000)));
+    return _mm256_sub_ps(_mm256_add_ps(a, large), large);
+}
 
 static inline struct lanes lanes_set(float x) {
     return (struct lanes){_mm256_set1_ps(x), _mm256_set1_ps(x)};
@@ -108,6 +114,9 @@ static inline struct lanes lanes_fma(struct lanes a, struct lanes b, struct lane
 static inline struct lanes lanes_max(struct lanes a, struct lanes b) {
     return LANES_2(_mm256_max_ps, a, b); // a > b ? a : b
 }
+static inline struct lanes lanes_min(struct lanes a, struct lanes b) {
+    return LANES_2(_mm256_min_ps, a, b); // a < b ? a : b
+}
 static inline struct lanes lanes_abs(struct lanes a) {
     return LANES_1(half_abs, a);
 }
@@ -139,6 +148,9 @@ static inline struct lanes lanes_exponent(struct lanes p, struct lanes shifted) 
 }
 static inline struct lanes lanes_round_bf16(struct lanes a) {
     return LANES_1(half_round_bf16, a);
+}
+static inline struct lanes lanes_round_bf16_normal(struct lanes a) {
+    return LANES_1(half_round_bf16_normal, a);
 }
 
 static inline void lanes_store(float *p, struct lanes a) {
@@ -180,6 +192,12 @@ static inline float lanes_max_of(struct lanes a) {
     __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+static inline float lanes_min_of(struct lanes a) {
+    __m256 eight = _mm256_min_ps(a.low, a.high);
+    __m128 four = _mm_min_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_min_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_min_ss(two, _mm_movehdup_ps(two)));
 }
 
 #endif

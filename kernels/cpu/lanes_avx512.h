@@ -58,6 +58,9 @@ static inline struct lanes lanes_fma(struct lanes a, struct lanes b, struct lane
 static inline struct lanes lanes_max(struct lanes a, struct lanes b) {
     return LANES_OF(_mm512_max_ps(a.v, b.v)); // a > b ? a : b
 }
+static inline struct lanes lanes_min(struct lanes a, struct lanes b) {
+    return LANES_OF(_mm512_min_ps(a.v, b.v)); // a < b ? a : b
+}
 static inline struct lanes lanes_abs(struct lanes a) {
     return LANES_OF(_mm512_abs_ps(a.v));
 }
@@ -114,6 +117,14 @@ static inline struct lanes lanes_round_bf16(struct lanes a) {
 }
 #endif
 
+// Adding 1.5 x 2^16 times a's power of two leaves eight significant bits of a, rounded as bf16 is.
+static inline struct lanes lanes_round_bf16_normal(struct lanes a) {
+    __m512i bits = _mm512_castps_si512(a.v);
+    __m512 power = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32((int)0xff800000u)));
+    __m512 large = _mm512_fmadd_ps(power, _mm512_set1_ps(0x1.8p16f), a.v);
+    return LANES_OF(_mm512_fnmadd_ps(power, _mm512_set1_ps(0x1.8p16f), large));
+}
+
 static inline void lanes_store(float *p, struct lanes a) {
     _mm512_storeu_ps(p, a.v);
 }
@@ -144,6 +155,9 @@ static inline float lanes_sum(struct lanes a) {
 }
 static inline float lanes_max_of(struct lanes a) {
     return _mm512_reduce_max_ps(a.v);
+}
+static inline float lanes_min_of(struct lanes a) {
+    return _mm512_reduce_min_ps(a.v);
 }
 
 #endif

@@ -46,6 +46,9 @@ static inline struct lanes lanes_fma(struct lanes a, struct lanes b, struct lane
 static inline struct lanes lanes_max(struct lanes a, struct lanes b) {
     LANES_EACH(a.v[j] > b.v[j] ? a.v[j] : b.v[j]);
 }
+static inline struct lanes lanes_min(struct lanes a, struct lanes b) {
+    LANES_EACH(a.v[j] < b.v[j] ? a.v[j] : b.v[j]);
+}
 static inline struct lanes lanes_abs(struct lanes a) {
     LANES_EACH(fabsf(a.v[j]));
 }
@@ -80,6 +83,10 @@ static inline struct lanes lanes_exponent(struct lanes p, struct lanes shifted) 
 static inline struct lanes lanes_round_bf16(struct lanes a) {
     LANES_EACH(num_from_bf16(num_bf16(a.v[j])));
 }
+// The same for lanes in [2^-100, 2^100], in fewer steps: NaN stays NaN, other lanes give anything.
+static inline struct lanes lanes_round_bf16_normal(struct lanes a) {
+    LANES_EACH(num_from_bf16(num_bf16(a.v[j])));
+}
 
 static inline void lanes_store(float *p, struct lanes a) {
     memcpy(p, a.v, sizeof a.v);
@@ -110,6 +117,11 @@ static inline float lanes_max_of(struct lanes a) {
     float max = a.v[0];
     for (int j = 1; j < NUM_LANES; j++) max = a.v[j] > max ? a.v[j] : max;
     return max;
+}
+static inline float lanes_min_of(struct lanes a) {
+    float min = a.v[0];
+    for (int j = 1; j < NUM_LANES; j++) min = a.v[j] < min ? a.v[j] : min;
+    return min;
 }
 
 #undef LANES_EACH

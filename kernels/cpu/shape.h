@@ -14,9 +14,11 @@
 #define SHAPE_WIDE_LDC (25 * CPU_PANEL)           // rows of chains must not share cache sets
 #define SHAPE_WIDE_DEPTH_MAX 640                  // of all tables' WIDE_DEPTH
 #define SHAPE_WIDE_OUTPUTS_MAX 32                 // of all tables' WIDE_PANELS, in outputs
-#define SHAPE_QUERY_ROWS 48                       // (token, head) rows that attend together
+#define SHAPE_QUERY_ROWS 96                       // (token, head) rows that attend together
 #define SHAPE_SCORE_STRIDE (CPU_PAGE + CPU_PANEL) // rows of scores must not share cache sets
-#define SHAPE_THREAD_WORK 32768                   // multiply-adds worth a thread
+#define SHAPE_EXPANDED_DEPTH 128                  // elements of panels expanded to fp32 at a time
+#define SHAPE_EXPANDED_FLOATS (2 * SHAPE_EXPANDED_DEPTH * CPU_PANEL) // of two panels
+#define SHAPE_THREAD_WORK 32768                                      // multiply-adds worth a thread
 
 static inline size_t shape_operand_bytes(enum cpu_numerics numerics) {
     return numerics == CPU_F32 ? sizeof(float) : sizeof(uint16_t);

@@ -414,6 +414,45 @@ static void test_names_the_row_that_is_not_finite(void **state) {
     }
 }
 
+// A score that overflows to either side, or to both on the way, among ordinary ones and among ones
+// that lie far apart; alone as in decoding and in a chunk.
+static void test_refuses_every_kind_of_infinite_score(void **state) {
+    (void)state;
+    enum { ROWS = 90, E = 32, KEY = 10, BAD = 65 };
+    const float queries[][2] = {{3e38f, 0}, {-3e38f, 0}, {3e38f, -3e38f}};
+    EACH_TABLE(ops) {
+        struct cpu_pool pool = ops_pool(1);
+        struct cpu_attention a = shape(1, 1, E, 0, 0);
+        for (size_t i = 0; i < 6; i++) {
+            float k[ROWS * E] = {0}, q[ROWS * E] = {0};
+            for (uint32_t r = 0; r < ROWS; r++) k[r * E + 5] = q[r * E + 5] = r % 3 ? 1.0f : -1.0f;
+            if (i >= 3) k[3 * E + 5] = 4e3f; // exponents below -126 elsewhere
+            k[KEY * E] = k[KEY * E + 2] = 3e38f;
+            q[BAD * E] = queries[i % 3][0];
+            q[BAD * E + 2] = queries[i % 3][1];
+            struct pages p = pages_make(ops, &a, ROWS);
+            struct cpu_span span = {.rows = ROWS, .pages = p.page};
+            void *keys = ops_operands(ops, k, ROWS, E, E),
+                 *asked = ops_operands(ops, q, ROWS, E, E);
+            uint32_t bad = 0;
+            char out[ROWS * E * 4];
+            assert_int_equal(ops->kv_append(&pool, &span, 1, &a, keys, keys, E, &bad), 0);
+            assert_int_equal(ops->attention(&pool, &span, 1, &a, asked, E, out, E, &bad), -1);
+            assert_int_equal(bad, BAD);
+            span.rows = BAD; // the rows before it
+            assert_int_equal(ops->attention(&pool, &span, 1, &a, asked, E, out, E, &bad), 0);
+            span = (struct cpu_span){
+                .first_row = BAD, .rows = 1, .first_position = BAD, .pages = p.page};
+            assert_int_equal(ops->attention(&pool, &span, 1, &a, asked, E, out, E, &bad), -1);
+            assert_int_equal(bad, BAD);
+            free(keys);
+            free(asked);
+            pages_free(&p);
+        }
+        free(pool.scratch);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_the_numerics),
@@ -426,6 +465,7 @@ int main(void) {
         cmocka_unit_test(test_window_is_exact),
         cmocka_unit_test(test_truncated_pages_are_not_seen),
         cmocka_unit_test(test_names_the_row_that_is_not_finite),
+        cmocka_unit_test(test_refuses_every_kind_of_infinite_score),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,24 @@ static void test_bf16_rounds_to_nearest_even(void **state) {
     assert_int_equal(num_bf16(num_float(0x7f7fffffu)), 0x7f80);
 }
 
+// The shortcut of attention's weights: adding 1.5 x 2^16 times its power of two to a number of the
+// polynomial's range, and taking it off again, rounds to bf16.
+ENV_WORK void compare_roundings(void) {
+    for (uint32_t bits = 0x3f000000u; bits < 0x40000000u; bits++) {
+        float large = num_float((bits & 0xff800000u) + 0x08400000u);
+        float sum = num_float(bits) + large, rounded = sum - large;
+        if (rounded != num_from_bf16(num_bf16(num_float(bits))))
+            fail_msg("%08x rounds to %08x", bits, num_bits(rounded));
+    }
+}
+
+static void test_adding_a_large_number_rounds_to_bf16(void **state) {
+    (void)state;
+    unsigned saved = env_enter();
+    compare_roundings();
+    env_leave(saved);
+}
+
 // Ops that are one function a lane, on floats of every kind: all tables equal the scalar
 // definition.
 static void test_tables_equal_the_scalar_definition(void **state) {
@@ -220,6 +238,7 @@ int main(void) {
         cmocka_unit_test(test_log2_is_within_three_ulps),
         cmocka_unit_test(test_gates_and_tanh),
         cmocka_unit_test(test_bf16_rounds_to_nearest_even),
+        cmocka_unit_test(test_adding_a_large_number_rounds_to_bf16),
         cmocka_unit_test(test_tables_equal_the_scalar_definition),
         cmocka_unit_test(test_rope_angles),
         cmocka_unit_test(test_rope_factors),
