@@ -16,8 +16,8 @@ and its lines say so:
 Every program reads the same file with the same number of threads. A peer runs with whichever of its
 settings (flash attention on or off, weights repacked at load or not) is fastest for a test. All
 programs take turns, in another order each time, so that a machine whose speed drifts favours none;
-a ratio is the median of the ratios of the pairs. Shares are lacuna's own: of the least time that the
-ceilings allow, which it measures directly before and after each test.
+a ratio is the median of the ratios of the pairs. Shares are lacuna's own: of the least time that
+the ceilings allow, which it measures directly before and after each test.
 """
 
 import argparse
@@ -317,14 +317,25 @@ class Results:
 
     def json(self):
         return {
-            "ops": self.ops,
+            "ops": {table: [brief(line) for line in lines] for table, lines in self.ops.items()},
             "sweep": self.sweep,
             "missing": self.missing,
             "tests": [
-                {"test": t.name, "tokens_per_s": rates, "lines": self.lines[t]}
-                for t, rates in self.rates.items()
+                {
+                    "test": test.name,
+                    "tokens_per_s": rates,
+                    "turns": {t: [brief(v) for v in turns] for t, turns in self.lines[test].items()},
+                }
+                for test, rates in self.rates.items()
             ],
         }
+
+
+def brief(line):
+    """What a line of lacuna's says, without the counts that follow from its test."""
+    kept = ("test", "held_by", "allowed_s")
+    medians = {key: line[key]["median"] for key in ("seconds", "share")}
+    return {**{key: line[key] for key in kept}, **medians}
 
 
 def table_text(rows):
@@ -404,7 +415,7 @@ def main():
             out.write(text)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as out:
-            json.dump({"facts": facts, **results.json()}, out, indent=1)
+            json.dump({"facts": facts, **results.json()}, out)
             out.write("\n")
 
 
