@@ -20,10 +20,13 @@
 
 enum backend_storage {
     BACKEND_UNPACKED, // operands, re-ordered for speed
-    BACKEND_STORED    // in the file's own format, unpacked for each call; same bits
+    BACKEND_STORED,   // the file's codes and scales, re-ordered, unpacked for each call; same bits.
+                      // Formats that are not quantized are held unpacked
+    BACKEND_ROWS      // rows as they stand in the file, for `embed` alone
 };
 
-// Rows of a matrix as they stand in the model file. The bytes stay valid as long as the matrix.
+// Rows of a matrix as they stand in the model file. BACKEND_ROWS needs the bytes as long as it
+// lives, the others only while they load.
 struct backend_part {
     struct str name; // tensor, for messages
     enum tensor_type type;
@@ -109,7 +112,8 @@ struct backend_ops {
     // Bytes of K and V together of one layer in one page.
     size_t (*kv_layer_bytes)(struct backend *b, uint32_t G, uint32_t E);
 
-    // x[r] = dequantized fp32 row ids[r] of a stored matrix of one part. ids are on the host.
+    // x[r] = dequantized fp32 row ids[r] of a matrix of one part, loaded as BACKEND_ROWS. ids are
+    // on the host.
     void (*embed)(struct backend *b, const struct backend_matrix *rows, const int32_t *ids,
                   uint32_t R, float *x);
     // to[i] = from[rows[i]], rows of row_bytes. `rows` is on the host, ascending.

@@ -3,6 +3,7 @@
 
 #include "engine/base/arena.h"
 #include "kernels/cpu/ceiling.h"
+#include "kernels/cpu/compact.h"
 #include "kernels/cpu/ops.h"
 
 #include <assert.h>
@@ -14,7 +15,8 @@
 
 struct backend_matrix {
     struct cpu_matrix w;
-    void *panels; // owned; NULL when stored
+    void *memory;             // panels or compact weights, owned
+    struct backend_part rows; // of BACKEND_ROWS
 };
 
 struct backend_cpu {
@@ -143,12 +145,29 @@ static uint32_t rows_of(const struct backend_part *parts, int count) {
     return (uint32_t)rows;
 }
 
-static uint64_t cpu_matrix_bytes(struct backend *b, const struct backend_part *parts, int count,
-                                 uint32_t K, enum backend_storage storage) {
-    if (storage == BACKEND_STORED) return 0; // read from the mapped file
-    uint64_t panels = ((uint64_t)rows_of(parts, count) + CPU_PANEL - 1) / CPU_PANEL;
+static uint64_t panel_bytes(const struct backend *b, uint32_t N, uint32_t K) {
+    uint64_t panels = ((uint64_t)N + CPU_PANEL - 1) / CPU_PANEL;
     uint64_t k = b->operand_bytes == 2 ? ((uint64_t)K + 1) / 2 * 2 : K;
     return panels * k * CPU_PANEL * b->operand_bytes;
+}
+
+// The compact layout of a matrix, or its N and K alone with 0 bytes when a part has none.
+static size_t compact_plan(const struct backend_part *parts, int count, uint32_t K,
+                           struct cpu_compact_part compact[BACKEND_PARTS], struct cpu_matrix *w) {
+    for (int i = 0; i < count; i++)
+        compact[i] = (struct cpu_compact_part){parts[i].type, parts[i].rows, parts[i].data};
+    size_t bytes = cpu_compact_plan(compact, count, K, w);
+    if (bytes == 0) *w = (struct cpu_matrix){.N = rows_of(parts, count), .K = K};
+    return bytes;
+}
+
+static uint64_t cpu_matrix_bytes(struct backend *b, const struct backend_part *parts, int count,
+                                 uint32_t K, enum backend_storage storage) {
+    if (storage == BACKEND_ROWS) return 0; // read from the mapped file
+    struct cpu_compact_part compact[BACKEND_PARTS];
+    struct cpu_matrix w;
+    size_t bytes = storage == BACKEND_STORED ? compact_plan(parts, count, K, compact, &w) : 0;
+    return bytes != 0 ? bytes : panel_bytes(b, rows_of(parts, count), K);
 }
 
 static size_t part_row_bytes(const struct backend_part *p, uint32_t K) {
@@ -157,42 +176,60 @@ static size_t part_row_bytes(const struct backend_part *p, uint32_t K) {
     return (size_t)(K / f->block) * f->block_bytes;
 }
 
-static int loaders(const struct backend_cpu *c, const struct backend_part *p, uint32_t K) {
-    return (uint64_t)p->rows * K < 256 * 1024 ? 1 : c->base.threads;
+static int loaders(const struct backend_cpu *c, uint32_t rows, uint32_t K) {
+    return (uint64_t)rows * K < 256 * 1024 ? 1 : c->base.threads;
 }
 
-// Fills one part's rows, which begin at output `first`. Rows are independent, so the order in which
-// threads take them does not matter. Returns false when a value is not finite.
-static bool pack_part(const struct backend_cpu *c, const struct backend_part *p, uint32_t K,
+// Goes through one part's rows, which begin at output `first`, and fills them in where there are
+// panels. Rows are independent, so the order in which threads take them does not matter. Returns
+// false when a value is not finite.
+static bool read_part(const struct backend_cpu *c, const struct backend_part *p, uint32_t K,
                       uint32_t first, float *rows, void *panels) {
     size_t row_bytes = part_row_bytes(p, K);
     int bad = 0;
-#pragma omp parallel for num_threads(loaders(c, p, K)) schedule(static) reduction(| : bad)
+#pragma omp parallel for num_threads(loaders(c, p->rows, K)) schedule(static) reduction(| : bad)
     for (uint32_t n = 0; n < p->rows; n++) {
         float *row = rows + (size_t)omp_get_thread_num() * K;
         tensor_dequantize(p->type, (const uint8_t *)p->data + n * row_bytes, K, row);
-        bad |= c->table->pack_row(row, first + n, K, panels) != 0;
+        if (panels != NULL)
+            bad |= c->table->pack_row(row, first + n, K, panels) != 0;
+        else
+            for (uint32_t i = 0; i < K; i++) bad |= !isfinite(row[i]);
     }
     return bad == 0;
 }
 
-static bool check_part(const struct backend_cpu *c, const struct backend_part *p, uint32_t K,
-                       float *rows) {
-    size_t row_bytes = part_row_bytes(p, K);
-    int bad = 0;
-#pragma omp parallel for num_threads(loaders(c, p, K)) schedule(static) reduction(| : bad)
-    for (uint32_t n = 0; n < p->rows; n++) {
-        float *row = rows + (size_t)omp_get_thread_num() * K;
-        tensor_dequantize(p->type, (const uint8_t *)p->data + n * row_bytes, K, row);
-        for (uint32_t i = 0; i < K; i++) bad |= !isfinite(row[i]);
+// Both return the number of a part that is not finite, or -1.
+static int load_rows(const struct backend_cpu *c, const struct backend_part *parts, int count,
+                     uint32_t K, void *panels) {
+    float *rows = malloc(sizeof(float) * K * (size_t)c->base.threads);
+    if (rows == NULL) mem_exhausted("weight rows", sizeof(float) * K);
+    uint32_t first = 0;
+    int bad = -1;
+    for (int i = 0; i < count && bad < 0; i++) {
+        if (!read_part(c, &parts[i], K, first, rows, panels)) bad = i;
+        first += parts[i].rows;
     }
-    return bad == 0;
+    free(rows);
+    return bad;
+}
+
+static int load_compact(const struct backend_cpu *c, const struct cpu_compact_part *parts,
+                        int count, const struct cpu_matrix *w, void *memory) {
+    uint32_t panels = (w->N + CPU_PANEL - 1) / CPU_PANEL;
+    int bad = -1;
+#pragma omp parallel for num_threads(loaders(c, w->N, w->K)) schedule(static) reduction(max : bad)
+    for (uint32_t p = 0; p < panels; p++) {
+        int part = cpu_compact_pack(w, parts, count, p, memory);
+        if (part > bad) bad = part;
+    }
+    return bad;
 }
 
 static void cpu_matrix_free(struct backend *b, struct backend_matrix *m) {
     (void)b;
     if (m == NULL) return;
-    mem_free(m->panels);
+    mem_free(m->memory);
     free(m);
 }
 
@@ -200,41 +237,31 @@ static int cpu_matrix_load(struct backend *b, const struct backend_part *parts, 
                            uint32_t K, enum backend_storage storage, struct backend_matrix **out,
                            struct err *e) {
     struct backend_cpu *c = cpu_of(b);
-    assert(count >= 1 && count <= BACKEND_PARTS && count <= CPU_MATRIX_PARTS);
+    assert(count >= 1 && count <= BACKEND_PARTS && count <= CPU_RUNS);
     struct backend_matrix *m = calloc(1, sizeof *m);
-    float *rows = malloc(sizeof(float) * K * (size_t)b->threads);
-    if (m == NULL || rows == NULL) mem_exhausted("weight rows", sizeof(float) * K);
-    m->w.N = rows_of(parts, count);
-    m->w.K = K;
-    m->w.parts = count;
-    for (int i = 0; i < count; i++)
-        m->w.part[i] = (struct cpu_matrix_part){parts[i].type, parts[i].rows, parts[i].data};
-    if (storage == BACKEND_UNPACKED) {
-        uint64_t bytes = cpu_matrix_bytes(b, parts, count, K, storage);
-        if (mem_alloc(bytes, "weights", &m->panels, e) != 0) goto failed;
-        m->w.panels = m->panels;
+    if (m == NULL) mem_exhausted("weights", sizeof *m);
+    struct cpu_compact_part compact[BACKEND_PARTS];
+    size_t bytes = compact_plan(parts, count, K, compact, &m->w);
+    if (storage != BACKEND_STORED) bytes = 0;
+    uint64_t panels = bytes == 0 && storage != BACKEND_ROWS ? panel_bytes(b, m->w.N, K) : 0;
+    if (bytes + panels != 0 && mem_alloc(bytes + panels, "weights", &m->memory, e) != 0) {
+        cpu_matrix_free(b, m);
+        return -1;
     }
-    uint32_t first = 0;
-    for (int i = 0; i < count; i++) {
-        bool finite = storage == BACKEND_UNPACKED
-                          ? pack_part(c, &parts[i], K, first, rows, m->panels)
-                          : check_part(c, &parts[i], K, rows);
-        if (!finite) {
-            ERR_SET(e, ERR_MODEL,
-                    "tensor " STR_FMT ": holds a NaN or an infinity; the model file is damaged or "
-                    "was converted wrongly",
-                    STR_ARG(parts[i].name));
-            goto failed;
-        }
-        first += parts[i].rows;
+    m->rows = parts[0];
+    m->w.compact = bytes != 0 ? m->memory : NULL;
+    m->w.panels = panels != 0 ? m->memory : NULL;
+    int bad = bytes != 0 ? load_compact(c, compact, count, &m->w, m->memory)
+                         : load_rows(c, parts, count, K, m->memory);
+    if (bad >= 0) {
+        cpu_matrix_free(b, m);
+        FAIL(e, ERR_MODEL,
+             "tensor " STR_FMT ": holds a NaN or an infinity; the model file is damaged or was "
+             "converted wrongly",
+             STR_ARG(parts[bad].name));
     }
-    free(rows);
     *out = m;
     return 0;
-failed:
-    free(rows);
-    cpu_matrix_free(b, m);
-    return -1;
 }
 
 static size_t cpu_kv_layer_bytes(struct backend *b, uint32_t G, uint32_t E) {
@@ -244,10 +271,9 @@ static size_t cpu_kv_layer_bytes(struct backend *b, uint32_t G, uint32_t E) {
 static void cpu_embed(struct backend *b, const struct backend_matrix *rows, const int32_t *ids,
                       uint32_t R, float *x) {
     (void)b;
-    const struct cpu_matrix_part *p = &rows->w.part[0];
-    const struct tensor_format *f = tensor_format_of(p->type);
+    const struct backend_part *p = &rows->rows;
     uint32_t K = rows->w.K;
-    size_t row_bytes = (size_t)(K / f->block) * f->block_bytes;
+    size_t row_bytes = part_row_bytes(p, K);
     for (uint32_t r = 0; r < R; r++) {
         assert(ids[r] >= 0 && (uint32_t)ids[r] < p->rows);
         tensor_dequantize(p->type, (const uint8_t *)p->data + (size_t)ids[r] * row_bytes, K,

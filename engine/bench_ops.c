@@ -39,17 +39,6 @@ static struct backend_part part_of(const struct gguf_tensor *t, uint32_t rows) {
 }
 
 // A matrix that takes no memory of its own is read where the file is mapped.
-static uint64_t loaded_bytes(struct backend *b, enum backend_storage storage,
-                             const struct backend_part *parts, int count, uint32_t K) {
-    uint64_t bytes = b->ops->matrix_bytes(b, parts, count, K, storage);
-    if (bytes > 0) return bytes;
-    for (int i = 0; i < count; i++) {
-        const struct tensor_format *f = tensor_format_of(parts[i].type);
-        bytes += (uint64_t)parts[i].rows * (K / f->block) * f->block_bytes;
-    }
-    return bytes;
-}
-
 struct bench_product bench_product_of(const struct model *m, struct backend *b,
                                       enum backend_storage storage, enum bench_matrix which) {
     const struct model_config *c = &m->config;
@@ -83,7 +72,7 @@ struct bench_product bench_product_of(const struct model *m, struct backend *b,
         break;
     }
     for (int i = 0; i < count; i++) p.N += parts[i].rows;
-    p.bytes = loaded_bytes(b, storage, parts, count, p.K);
+    p.bytes = b->ops->matrix_bytes(b, parts, count, p.K, storage);
     return p;
 }
 
@@ -134,7 +123,8 @@ static int load_near(struct bench_ops *o, enum backend_storage storage, size_t n
                      struct err *e) {
     const struct model_config *c = &o->model->config;
     struct backend_part part = part_of(o->model->layers[0].gate, c->F);
-    while (part.rows > 64 && loaded_bytes(o->b, storage, &part, 1, c->D) > near_bytes / 2)
+    while (part.rows > 64 &&
+           o->b->ops->matrix_bytes(o->b, &part, 1, c->D, storage) > near_bytes / 2)
         part.rows = (part.rows * 3 / 4 + 15) / 16 * 16;
     o->near_rows = part.rows;
     return o->b->ops->matrix_load(o->b, &part, 1, c->D, storage, &o->near, e);

@@ -83,7 +83,9 @@ static void describe_memory(const struct model *m, const uint64_t *lengths, size
     uint64_t stored = model_weight_bytes(m, false), unpacked = model_weight_bytes(m, true);
     buf_printf(out, "\nKV cache      %" PRIu64 " bytes a token (bf16, pages of 512 tokens)\n",
                m->config.kv_bytes_per_token);
-    buf_printf(out, "weights       %" PRIu64 " bytes as stored, %" PRIu64 " unpacked to bf16\n",
+    buf_printf(out,
+               "weights       %" PRIu64 " bytes stored (codes and scales), %" PRIu64
+               " unpacked to bf16\n",
                stored, unpacked);
     if (count == 0) return;
     buf_printf(out, "\nmemory in bytes\n%10s  %16s  %16s  %16s\n", "tokens", "KV", "KV + stored",

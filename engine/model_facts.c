@@ -1,6 +1,6 @@
 // What a record says about a model: hashes, tensor types, bytes.
 #include "engine/model.h"
-#include "kernels/cpu/ops.h"
+#include "kernels/cpu/compact.h"
 
 static uint64_t round_up(uint64_t n, uint64_t to) {
     return (n + to - 1) / to * to;
@@ -53,17 +53,24 @@ static uint64_t panel_bytes(const struct gguf_tensor *t) {
     return round_up(t->dim[1], CPU_PANEL) * round_up(t->dim[0], 2) * sizeof(uint16_t);
 }
 
+// A matrix in memory. Formats that are not quantized have no compact form.
+static uint64_t matrix_bytes(const struct gguf_tensor *t, bool unpacked) {
+    struct cpu_compact_part part = {.type = t->type, .rows = (uint32_t)t->dim[1]};
+    struct cpu_matrix w;
+    uint64_t compact = unpacked ? 0 : cpu_compact_plan(&part, 1, (uint32_t)t->dim[0], &w);
+    return compact != 0 ? compact : panel_bytes(t);
+}
+
 uint64_t model_weight_bytes(const struct model *m, bool unpacked) {
     uint64_t bytes = 0;
     const struct gguf *g = m->file;
     for (size_t i = 0; i < g->tensor_count; i++) {
         const struct gguf_tensor *t = &g->tensors[i];
-        bool vector = t->dims == 1;
         // Rows of the embedding are taken from the file itself, one a token.
-        bool in_file = !unpacked || vector || t == m->embedding;
-        bytes += in_file ? t->bytes : panel_bytes(t);
+        bool in_file = t->dims == 1 || t == m->embedding;
+        bytes += in_file ? t->bytes : matrix_bytes(t, unpacked);
     }
-    if (unpacked && m->config.tied_head) bytes += panel_bytes(m->embedding);
+    if (m->config.tied_head) bytes += matrix_bytes(m->embedding, unpacked);
     return bytes;
 }
 

@@ -58,7 +58,7 @@ uint64_t weights_bytes(struct backend *b, const struct model *m, enum backend_st
     }
     struct stack embedding = stack_of(m->embedding, NULL, NULL);
     struct stack head = stack_of(m->output, NULL, NULL);
-    bytes += b->ops->matrix_bytes(b, embedding.part, 1, embedding.K, BACKEND_STORED);
+    bytes += b->ops->matrix_bytes(b, embedding.part, 1, embedding.K, BACKEND_ROWS);
     bytes += b->ops->matrix_bytes(b, head.part, 1, head.K, storage);
     return bytes + vectors * sizeof(float);
 }
@@ -127,10 +127,18 @@ static int layer_load(struct weights *w, const struct model *m, uint32_t index, 
 static int load_all(struct weights *w, const struct model *m, float *scratch, struct err *e) {
     struct stack embedding = stack_of(m->embedding, NULL, NULL);
     struct stack head = stack_of(m->output, NULL, NULL);
-    TRY(matrix_load(w->backend, &embedding, BACKEND_STORED, &w->embedding, e));
+    TRY(matrix_load(w->backend, &embedding, BACKEND_ROWS, &w->embedding, e));
     for (uint32_t i = 0; i < w->L; i++) TRY(layer_load(w, m, i, scratch, e));
     TRY(vector_load(w->backend, m->output_norm, scratch, &w->output_norm, e));
     return matrix_load(w->backend, &head, w->storage, &w->head, e);
+}
+
+// What was copied is not read again: the system need not keep it in memory.
+static void release_file(const struct model *m) {
+    for (size_t i = 0; i < m->file->tensor_count; i++) {
+        const struct gguf_tensor *t = &m->file->tensors[i];
+        if (t != m->embedding) file_map_release(&m->file->map, t->data, t->bytes);
+    }
 }
 
 int weights_load(struct backend *b, const struct model *m, enum backend_storage storage,
@@ -151,6 +159,7 @@ int weights_load(struct backend *b, const struct model *m, enum backend_storage 
         weights_close(w);
         return -1;
     }
+    release_file(m);
     *out = w;
     return 0;
 }

@@ -18,7 +18,7 @@ struct weights {
     struct backend *backend;
     uint32_t L;
     enum backend_storage storage;
-    struct backend_matrix *embedding; // rows as stored
+    struct backend_matrix *embedding; // rows as they stand in the file
     struct weights_layer *layer;      // [L]
     float *output_norm;               // device, [D]
     struct backend_matrix *head;      // [V][D]
@@ -27,8 +27,8 @@ struct weights {
 // Bytes that loading would take on the device.
 uint64_t weights_bytes(struct backend *b, const struct model *m, enum backend_storage storage);
 
-// Matrices keep pointers into the model's mapped file when stored. Non-finite weights are an error
-// that names the tensor.
+// The embedding keeps pointers into the model's mapped file. Non-finite weights are an error that
+// names the tensor.
 int weights_load(struct backend *b, const struct model *m, enum backend_storage storage,
                  struct weights **out, struct err *e);
 void weights_close(struct weights *w); // NULL is allowed

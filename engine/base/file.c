@@ -78,6 +78,15 @@ void file_map_close(struct file_map *m) {
     *m = (struct file_map){0};
 }
 
+void file_map_release(const struct file_map *m, const void *from, size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t start = (size_t)((const uint8_t *)from - m->p), end = start + bytes;
+    assert(end <= m->bytes);
+    start = (start + page - 1) / page * page; // pages that the range has for itself
+    end = end / page * page;
+    if (start < end) (void)madvise((void *)(uintptr_t)(m->p + start), end - start, MADV_DONTNEED);
+}
+
 int file_read(const char *path, size_t max_bytes, struct arena *a, struct str *out, struct err *e) {
     int fd;
     size_t bytes;

@@ -21,6 +21,9 @@ struct file_map {
 
 int file_map_open(const char *path, struct file_map *out, struct err *e); // regular files only
 void file_map_close(struct file_map *m);
+// Lets go of the memory behind [from, from + bytes) of the mapping; a later look reads the file
+// again.
+void file_map_release(const struct file_map *m, const void *from, size_t bytes);
 
 // Reads a file into the arena; refuses more than max_bytes (ERR_INPUT). NUL behind the end.
 int file_read(const char *path, size_t max_bytes, struct arena *a, struct str *out, struct err *e);

@@ -108,12 +108,21 @@ static inline float element_value(ELEMENT x) {
 #endif
 }
 
-// n operands as elements. Reads n operands, writes n elements.
-static inline void element_copy(ELEMENT *out, const OPERAND *row, uint32_t n) {
-#if BODY_EXPAND
+// n operands as fp32. Reads n operands, writes n numbers.
+static inline void operand_expand(float *out, const OPERAND *row, uint32_t n) {
+#if BODY_F32
+    memcpy(out, row, n * sizeof *row);
+#else
     uint32_t i = 0;
     for (; i + NUM_LANES <= n; i += NUM_LANES) lanes_store(out + i, lanes_load_bf16(row + i));
     for (; i < n; i++) out[i] = num_from_bf16(row[i]);
+#endif
+}
+
+// n operands as elements. Reads n operands, writes n elements.
+static inline void element_copy(ELEMENT *out, const OPERAND *row, uint32_t n) {
+#if BODY_EXPAND
+    operand_expand(out, row, n);
 #else
     memcpy(out, row, n * sizeof *row);
 #endif

@@ -1,5 +1,4 @@
-// Matrix products: packing, unpacking of stored weights, the walk over tiles. Included by each
-// table.
+// Matrix products: packing and the walk over tiles. Included by each table.
 #include "kernels/cpu/body.h"
 
 #define MATMUL_NUMERICS (BODY_F32 ? CPU_F32 : CPU_BF16_1)
@@ -36,7 +35,8 @@ struct matmul_call {
     uint32_t ldy;
     // How the outputs are split: row_chunks times panel_chunks pieces, in units of `unit` panels.
     uint32_t row_chunks, panel_chunks, unit;
-    bool wide; // by wide_block
+    bool wide;   // by wide_block
+    bool direct; // compact weights are not unpacked to memory
 };
 
 // A piece of the outputs.
@@ -48,8 +48,8 @@ struct matmul_piece {
 struct matmul_slice {
     float *c;        // [TILE_ROWS][SHAPE_GROUP_PANELS * 16]
     ELEMENT *a;      // [TILE_ROWS][depth] when rows are expanded
-    float *row;      // [K] one dequantized row
-    OPERAND *panels; // [SHAPE_GROUP_PANELS] unpacked panels of stored weights
+    float *few;      // the same room: rows for compact_tile
+    OPERAND *panels; // [SHAPE_GROUP_PANELS] unpacked from compact weights
 #ifdef WIDE_PANELS
     struct wide_slice wide;
 #endif
@@ -57,18 +57,17 @@ struct matmul_slice {
 
 static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool,
                                            const struct matmul_call *m) {
-    uint32_t K = m->w->K, depth = m->depth;
-    bool stored = m->w->panels == NULL;
+    uint32_t depth = m->depth;
+    bool compact = m->w->panels == NULL;
     uint8_t *start = pool_slice(pool, omp_get_thread_num()), *p = start;
     struct matmul_slice s;
     s.c = (float *)p;
     p += (size_t)TILE_ROWS * SHAPE_GROUP_PANELS * CPU_PANEL * sizeof(float);
     s.a = (ELEMENT *)p;
-    p += shape_aligned((size_t)TILE_ROWS * depth * sizeof(ELEMENT));
-    s.row = (float *)p;
-    if (stored) p += shape_aligned((size_t)K * sizeof(float));
+    s.few = (float *)p;
+    p += shape_aligned((size_t)TILE_ROWS * depth * sizeof(float));
     s.panels = (OPERAND *)p;
-    if (stored) p += (size_t)SHAPE_GROUP_PANELS * CPU_PANEL * depth * sizeof(OPERAND);
+    if (compact) p += (size_t)SHAPE_GROUP_PANELS * CPU_PANEL * depth * sizeof(OPERAND);
 #ifdef WIDE_PANELS
     s.wide = wide_slice_of(p, shape_wide_rows(m->R));
 #endif
@@ -76,41 +75,14 @@ static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool,
     return s;
 }
 
-// Unpacks panels [first, first + count) of stored weights; outputs beyond N are +0.
-static void matmul_unpack(const struct cpu_matrix *w, uint32_t first, uint32_t count,
-                          uint32_t depth, const struct matmul_slice *s) {
-    uint32_t start = first * CPU_PANEL, end = start + count * CPU_PANEL;
-    if (end > w->N)
-        memset(s->panels + (size_t)(count - 1) * CPU_PANEL * depth, 0,
-               (size_t)CPU_PANEL * depth * sizeof(OPERAND));
-    uint32_t part_start = 0;
-    for (int p = 0; p < w->parts; p++) {
-        const struct cpu_matrix_part *part = &w->part[p];
-        const struct tensor_format *format = tensor_format_of(part->type);
-        assert(format != NULL && w->K % format->block == 0);
-        size_t row_bytes = (size_t)w->K / format->block * format->block_bytes;
-        uint32_t part_end = part_start + part->rows;
-        uint32_t n = start > part_start ? start : part_start;
-        for (; n < end && n < part_end; n++) {
-            const uint8_t *source = (const uint8_t *)part->data + (n - part_start) * row_bytes;
-            tensor_dequantize(part->type, source, w->K, s->row);
-            uint32_t local = n - start;
-            (void)pack_lane(s->row, local % CPU_PANEL, w->K,
-                            s->panels + (size_t)(local / CPU_PANEL) * CPU_PANEL * depth);
-        }
-        part_start = part_end;
-    }
-}
-
-// Panels [first, first + count) as operands, unpacked into scratch when they are stored: then at
+// Panels [first, first + count) as operands, unpacked into scratch when they are compact: then at
 // most SHAPE_GROUP_PANELS.
-static const OPERAND *matmul_panels(const struct matmul_call *m, const struct matmul_slice *s,
-                                    uint32_t first, uint32_t count) {
+static inline const OPERAND *matmul_panels(const struct matmul_call *m,
+                                           const struct matmul_slice *s, uint32_t first,
+                                           uint32_t count) {
     if (m->w->panels != NULL)
         return (const OPERAND *)m->w->panels + (size_t)first * m->depth * CPU_PANEL;
-    unsigned saved = env_enter_plain();
-    matmul_unpack(m->w, first, count, m->depth, s);
-    env_leave(saved);
+    compact_unpack(m->w, first, count, s->panels);
     return s->panels;
 }
 
@@ -173,6 +145,27 @@ ENV_WORK void matmul_tiles(const struct matmul_call *m, const struct matmul_slic
             tile(a, lda, rows, weights + (p - piece->panel) * panel_elements, panel_elements, group,
                  m->depth, s->c, ldc);
             matmul_finish(m, s->c, ldc, piece->row + done, rows, p, group);
+        }
+    }
+}
+
+// All rows, which are few, times a piece's panels of compact weights.
+ENV_WORK void matmul_direct(const struct matmul_call *m, const struct matmul_slice *s,
+                            const struct matmul_piece *piece) {
+    const size_t ldc = SHAPE_GROUP_PANELS * CPU_PANEL;
+    for (uint32_t r = 0; r < m->R; r++)
+        operand_expand(s->few + (size_t)r * m->depth, m->x + (size_t)r * m->ldx, m->depth);
+    for (int i = 0; i < m->w->runs; i++) {
+        const struct cpu_run *run = &m->w->run[i];
+        uint32_t run_end = run->first_panel + run->panels;
+        uint32_t p = piece->panel > run->first_panel ? piece->panel : run->first_panel;
+        uint32_t end = piece->panel_end < run_end ? piece->panel_end : run_end;
+        for (uint32_t group; p < end; p += group) {
+            group = end - p < SHAPE_GROUP_PANELS ? end - p : SHAPE_GROUP_PANELS;
+            compact_tile(s->few, m->depth, m->R, run,
+                         m->w->compact + run->start + (p - run->first_panel) * run->panel_bytes,
+                         group, m->depth, s->c, ldc);
+            matmul_finish(m, s->c, ldc, 0, m->R, p, group);
         }
     }
 }
@@ -273,11 +266,17 @@ static void matmul_chunk(const struct matmul_call *m, struct matmul_slice *s, ui
         .panel_end = (uint32_t)((uint64_t)(column + 1) * units / m->panel_chunks) * m->unit,
     };
     if (piece.panel_end > panels) piece.panel_end = panels;
+    if (m->direct) {
+        unsigned saved = env_enter();
+        matmul_direct(m, s, &piece);
+        env_leave(saved);
+        return;
+    }
     uint32_t end = piece.panel_end, step = m->w->panels != NULL ? panels : SHAPE_GROUP_PANELS;
     for (; piece.panel < end; piece.panel = piece.panel_end) {
         piece.panel_end = end - piece.panel < step ? end : piece.panel + step;
-        const OPERAND *weights = matmul_panels(m, s, piece.panel, piece.panel_end - piece.panel);
         unsigned saved = env_enter();
+        const OPERAND *weights = matmul_panels(m, s, piece.panel, piece.panel_end - piece.panel);
         matmul_work(m, s, &piece, weights);
         env_leave(saved);
     }
@@ -291,7 +290,8 @@ static inline uint32_t matmul_ceil(uint64_t a, uint64_t b) {
 // pieces that stay in the second-level cache, as many as keep all threads busy to the end.
 static void matmul_split(struct matmul_call *m, int threads) {
     uint32_t n = (uint32_t)threads, panels = shape_panels(m->w->N);
-    bool stored = m->w->panels == NULL;
+    bool compact = m->w->panels == NULL;
+    m->direct = compact && m->R <= COMPACT_ROWS && compact_sign_hidden(m->x, m->ldx, m->R, m->w->K);
 #ifdef WIDE_PANELS
     m->wide = m->R >= SHAPE_WIDE_FROM;
 #endif
@@ -304,10 +304,10 @@ static void matmul_split(struct matmul_call *m, int threads) {
     m->unit = 2;
     uint32_t units = matmul_units(m), most;
     if (m->wide) {
-        if (!stored) m->row_chunks = matmul_ceil(m->R, SHAPE_WIDE_ROWS);
+        if (!compact) m->row_chunks = matmul_ceil(m->R, SHAPE_WIDE_ROWS);
         most = SHAPE_WIDE_PANELS / m->unit;
     } else {
-        if (!stored) m->row_chunks = matmul_ceil(m->R, SHAPE_CHUNK_ROWS);
+        if (!compact) m->row_chunks = matmul_ceil(m->R, SHAPE_CHUNK_ROWS);
         size_t panel_bytes = (size_t)m->depth * CPU_PANEL * sizeof(OPERAND);
         most = (uint32_t)(SHAPE_CHUNK_BYTES / panel_bytes / m->unit);
         if (most < SHAPE_GROUP_PANELS / m->unit) most = SHAPE_GROUP_PANELS / m->unit;

@@ -1,6 +1,7 @@
 // All bodies of an op table, in order.
 #include "kernels/cpu/body.h"
 #include "kernels/cpu/body_rows.h"
+#include "kernels/cpu/body_compact.h"
 #ifdef WIDE_PANELS
 #include "kernels/cpu/body_wide.h"
 #endif

@@ -29,21 +29,11 @@ static inline unsigned env_enter(void) {
     return saved;
 }
 
-// Subnormals kept, for unpacking stored weights inside an op.
-static inline unsigned env_enter_plain(void) {
-    unsigned saved = _mm_getcsr();
-    _mm_setcsr(ENV_MASKS);
-    return saved;
-}
-
 static inline void env_leave(unsigned saved) {
     _mm_setcsr(saved);
 }
 #else
 static inline unsigned env_enter(void) {
-    return 0;
-}
-static inline unsigned env_enter_plain(void) {
     return 0;
 }
 static inline void env_leave(unsigned saved) {

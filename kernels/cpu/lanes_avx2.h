@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define LANES_REGISTERS 8 // that hold sixteen lanes
+
 // Two named members and not an array: gcc keeps arrays of registers in memory.
 struct lanes {
     __m256 low, high;
@@ -96,6 +98,22 @@ static inline void lanes_split_bf16(const uint16_t *p, struct lanes *even, struc
     half_split_bf16(p, &even->low, &odd->low);
     half_split_bf16(p + 16, &even->high, &odd->high);
 }
+static inline struct lanes lanes_load_codes(const int8_t *p) {
+    __m128i low = _mm_loadl_epi64((const __m128i *)p),
+            high = _mm_loadl_epi64((const __m128i *)(p + 8));
+    return (struct lanes){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(low)),
+                          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(high))};
+}
+static inline __m256 half_low_nibbles(__m256i bytes) {
+    return _mm256_cvtepi32_ps(_mm256_and_si256(bytes, _mm256_set1_epi32(15)));
+}
+static inline struct lanes lanes_load_nibbles(const uint8_t *p, struct lanes *high) {
+    __m256i a = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+    __m256i b = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8)));
+    high->low = _mm256_cvtepi32_ps(_mm256_srli_epi32(a, 4));
+    high->high = _mm256_cvtepi32_ps(_mm256_srli_epi32(b, 4));
+    return (struct lanes){half_low_nibbles(a), half_low_nibbles(b)};
+}
 static inline struct lanes lanes_add(struct lanes a, struct lanes b) {
     return LANES_2(_mm256_add_ps, a, b);
 }
@@ -171,6 +189,15 @@ static inline void lanes_store_bf16_n(uint16_t *p, struct lanes a, size_t n) {
     uint16_t all[NUM_LANES];
     lanes_store_bf16(all, a);
     memcpy(p, all, n * sizeof *p);
+}
+
+static inline __m256i half_bf16_pairs(__m256 even, __m256 odd) {
+    return _mm256_or_si256(_mm256_castps_si256(odd),
+                           _mm256_srli_epi32(_mm256_castps_si256(even), 16));
+}
+static inline void lanes_store_bf16_pairs(uint16_t *p, struct lanes even, struct lanes odd) {
+    _mm256_storeu_si256((__m256i *)p, half_bf16_pairs(even.low, odd.low));
+    _mm256_storeu_si256((__m256i *)(p + 16), half_bf16_pairs(even.high, odd.high));
 }
 
 static inline bool lanes_finite(struct lanes a) {

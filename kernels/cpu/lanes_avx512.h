@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define LANES_REGISTERS 32 // that hold sixteen lanes
+
 struct lanes {
     __m512 v;
 };
@@ -39,6 +41,17 @@ static inline void lanes_split_bf16(const uint16_t *p, struct lanes *even, struc
     __m512i pairs = _mm512_loadu_si512(p);
     even->v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
     odd->v = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32((int)0xffff0000u)));
+}
+static inline struct lanes lanes_load_codes(const int8_t *p) {
+    __m512i wide = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p));
+    return LANES_OF(_mm512_cvtepi32_ps(wide));
+}
+static inline struct lanes lanes_load_nibbles(const uint8_t *p, struct lanes *high) {
+    // The permutation looks at the low four bits of each index: they need no mask.
+    const __m512 number = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i wide = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+    high->v = _mm512_permutexvar_ps(_mm512_srli_epi32(wide, 4), number);
+    return LANES_OF(_mm512_permutexvar_ps(wide, number));
 }
 static inline struct lanes lanes_add(struct lanes a, struct lanes b) {
     return LANES_OF(_mm512_add_ps(a.v, b.v));
@@ -139,6 +152,11 @@ static inline void lanes_store_bf16(uint16_t *p, struct lanes a) {
 }
 static inline void lanes_store_bf16_n(uint16_t *p, struct lanes a, size_t n) {
     _mm256_mask_storeu_epi16(p, lanes_first(n), lanes_high_halves(a));
+}
+
+static inline void lanes_store_bf16_pairs(uint16_t *p, struct lanes even, struct lanes odd) {
+    __m512i low = _mm512_srli_epi32(_mm512_castps_si512(even.v), 16);
+    _mm512_storeu_si512(p, _mm512_or_si512(_mm512_castps_si512(odd.v), low));
 }
 
 static inline bool lanes_finite(struct lanes a) {

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define LANES_REGISTERS 8 // that hold sixteen lanes, counted as if the processor had them
+
 struct lanes {
     float v[NUM_LANES];
 };
@@ -27,6 +29,15 @@ static inline struct lanes lanes_load_n(const float *p, size_t n) {
 }
 static inline struct lanes lanes_load_bf16(const uint16_t *p) {
     LANES_EACH(num_from_bf16(p[j]));
+}
+// Sixteen numbers of one byte.
+static inline struct lanes lanes_load_codes(const int8_t *p) {
+    LANES_EACH((float)p[j]);
+}
+// The low halves of sixteen bytes, and the high ones.
+static inline struct lanes lanes_load_nibbles(const uint8_t *p, struct lanes *high) {
+    for (int j = 0; j < NUM_LANES; j++) high->v[j] = (float)(p[j] >> 4);
+    LANES_EACH((float)(p[j] & 15));
 }
 static inline struct lanes lanes_add(struct lanes a, struct lanes b) {
     LANES_EACH(a.v[j] + b.v[j]);
@@ -100,6 +111,14 @@ static inline void lanes_store_bf16(uint16_t *p, struct lanes a) {
 }
 static inline void lanes_store_bf16_n(uint16_t *p, struct lanes a, size_t n) {
     for (size_t j = 0; j < n; j++) p[j] = (uint16_t)(num_bits(a.v[j]) >> 16);
+}
+
+// Pairs of lanes that are bf16 values already.
+static inline void lanes_store_bf16_pairs(uint16_t *p, struct lanes even, struct lanes odd) {
+    for (int j = 0; j < NUM_LANES; j++) {
+        p[2 * j] = (uint16_t)(num_bits(even.v[j]) >> 16);
+        p[2 * j + 1] = (uint16_t)(num_bits(odd.v[j]) >> 16);
+    }
 }
 
 static inline bool lanes_finite(struct lanes a) {

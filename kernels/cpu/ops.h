@@ -37,21 +37,26 @@ struct cpu_pool {
     void *scratch;
 };
 
-// A weight matrix W[N][K], y = x W^T. Panels of 16 outputs. Unpacked: for bf16-1
-// [N/16][K/2][16][2] bf16 (pair i holds elements 2i, 2i+1; N and K padded with +0), for f32
-// [N/16][K][16] float. Stored: `parts` row ranges, each in its file format, unpacked panel by panel
-// into the pool's scratch for each call. Both give the same bits.
-struct cpu_matrix_part {
-    enum tensor_type type;
-    uint32_t rows;    // outputs of this part
-    const void *data; // rows x K elements, row after row
+// Panels of one kind in a compact matrix; layout: kernels/cpu/compact.h.
+struct cpu_run {
+    uint32_t first_panel, panels;
+    uint32_t group; // elements of k under one scale
+    bool nibbles, offsets;
+    int least_code;            // of nibbles: the number that 0 stands for
+    size_t start, panel_bytes; // of the run in the matrix, of a panel
 };
-#define CPU_MATRIX_PARTS 3
+
+// A weight matrix W[N][K], y = x W^T, in panels of 16 outputs. Unpacked: for bf16-1
+// [N/16][K/2][16][2] bf16 (pair i holds elements 2i, 2i+1; N and K padded with +0), for f32
+// [N/16][K][16] float. Compact: codes and scales, unpacked in registers or into the pool's scratch.
+// Both give the same bits.
+#define CPU_RUNS 3
 struct cpu_matrix {
     uint32_t N, K;
-    const void *panels; // NULL: stored
-    struct cpu_matrix_part part[CPU_MATRIX_PARTS];
-    int parts;
+    const void *panels; // NULL: compact
+    const uint8_t *compact;
+    struct cpu_run run[CPU_RUNS];
+    int runs;
 };
 
 // Ranges of keys whose share of the attention is wanted, for some rows of a span. Watching changes

@@ -2,6 +2,7 @@
 // can do at most. Usage: bench_ops [TABLE|all] [THREADS]. One thread is timed by its own CPU time,
 // so that other work on the machine disturbs less; more threads by the clock. Best of several runs.
 #include "engine/base/rng.h"
+#include "kernels/cpu/compact.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/shape.h"
 
@@ -135,6 +136,42 @@ static void bench_matmul(const struct cpu_ops *ops, uint32_t R, uint32_t K, uint
     free(pool.scratch);
 }
 
+// The same over compact weights of a quantized format.
+static void bench_compact(const struct cpu_ops *ops, enum tensor_type type, uint32_t R, uint32_t K,
+                          uint32_t N, double ceiling) {
+    struct rng r = rng_open(1, "bench", "compact");
+    struct cpu_pool pool = make_pool(ops);
+    const struct tensor_format *f = tensor_format_of(type);
+    size_t block_bytes = (size_t)N * K / f->block * f->block_bytes;
+    uint8_t *blocks = allocate(block_bytes);
+    for (size_t i = 0; i < block_bytes; i++) blocks[i] = rng_u32(&r) & 0x3b;
+    struct cpu_compact_part part = {.type = type, .rows = N, .data = blocks};
+    struct cpu_matrix matrix;
+    size_t bytes = cpu_compact_plan(&part, 1, K, &matrix);
+    uint8_t *memory = allocate(bytes);
+    for (uint32_t p = 0; p < shape_panels(N); p++)
+        (void)cpu_compact_pack(&matrix, &part, 1, p, memory);
+    matrix.compact = memory;
+    void *x = allocate((size_t)R * K * ops->operand_bytes);
+    fill(ops, &r, x, (size_t)R * K);
+    float *y = allocate((size_t)R * N * sizeof *y);
+    double flop = 2.0 * R * K * N, best = 1e9;
+    for (int run = 0; run < (flop > 1e9 ? 5 : 40); run++) {
+        double start = seconds();
+        ops->matmul(&pool, x, K, R, &matrix, NULL, false, y, N);
+        double took = seconds() - start;
+        best = took < best ? took : best;
+    }
+    printf("  %s   %4u x %5u x %5u  %8.3f ms  %7.1f GFLOP/s  %5.1f %%  %6.1f GB/s of weights\n",
+           f->name, R, K, N, best * 1e3, flop / best * 1e-9, 100 * flop / best / ceiling,
+           (double)bytes / best * 1e-9);
+    free(blocks);
+    free(memory);
+    free(x);
+    free(y);
+    free(pool.scratch);
+}
+
 // `rows` queries that end at position `length`, nine heads on three.
 static void bench_attention(const struct cpu_ops *ops, uint32_t rows, uint32_t length,
                             double ceiling) {
@@ -215,9 +252,14 @@ int main(int argc, char **argv) {
         double ceiling = ceiling_of(ops);
         printf("%s: at most %.1f GFLOP/s\n", ops->name, ceiling * 1e-9);
         for (int s = 0; s < 4; s++) bench_matmul(ops, 512, shapes[s][0], shapes[s][1], ceiling);
-        for (uint32_t R = 1; R <= 16; R *= 4) {
+        bench_compact(ops, TENSOR_Q4_1, 512, 576, 3072, ceiling);
+        for (uint32_t R = 1; R <= 16; R *= 2) {
             for (int s = 0; s < 4; s++) bench_matmul(ops, R, shapes[s][0], shapes[s][1], ceiling);
             bench_matmul(ops, R, 576, 49152, ceiling);
+            for (int s = 0; s < 4; s++)
+                bench_compact(ops, TENSOR_Q4_1, R, shapes[s][0], shapes[s][1], ceiling);
+            bench_compact(ops, TENSOR_Q4_1, R, 576, 49152, ceiling);
+            bench_compact(ops, TENSOR_Q8_0, R, 576, 49152, ceiling);
         }
         bench_attention(ops, 512, 512, ceiling);
         bench_attention(ops, 512, 2048, ceiling);

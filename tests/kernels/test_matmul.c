@@ -232,57 +232,6 @@ static void test_same_bits_for_threads_and_splits(void **state) {
     product_free(&p);
 }
 
-// Random blocks of a format, with scales that are ordinary numbers.
-static void *stored_rows(struct rng *r, enum tensor_type type, uint32_t rows, uint32_t K) {
-    const struct tensor_format *f = tensor_format_of(type);
-    size_t bytes = (size_t)rows * K / f->block * f->block_bytes;
-    uint8_t *data = ops_alloc(bytes);
-    for (size_t i = 0; i < bytes; i++) data[i] = (uint8_t)rng_u32(r);
-    // Any 16 bits that stand for an exponent of all ones are made ordinary, whatever they mean.
-    for (size_t i = 1; i < bytes; i++) data[i] &= 0xb7u;
-    return data;
-}
-
-static void test_stored_weights_give_the_bits_of_unpacked_ones(void **state) {
-    (void)state;
-    struct rng r = rng_open(35, "matmul", "stored");
-    const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q4_0,
-                                      TENSOR_Q4_1, TENSOR_Q5_0, TENSOR_Q5_1, TENSOR_Q8_0,
-                                      TENSOR_Q4_K, TENSOR_Q5_K, TENSOR_Q6_K};
-    int count;
-    const struct cpu_ops *const *tables = cpu_ops_all(&count);
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        uint32_t K = 256, rows[2] = {23, 150}, N = rows[0] + rows[1];
-        struct cpu_matrix stored = {.N = N, .K = K, .parts = 2};
-        float *w = ops_alloc((size_t)N * K * sizeof *w);
-        for (int part = 0; part < 2; part++) {
-            void *data = stored_rows(&r, types[i], rows[part], K);
-            stored.part[part] =
-                (struct cpu_matrix_part){.type = types[i], .rows = rows[part], .data = data};
-            tensor_dequantize(types[i], data, (size_t)rows[part] * K,
-                              w + (size_t)part * rows[0] * K);
-        }
-        struct product p = product_make(&r, i % 3 == 0 ? 3 : i % 3 == 1 ? 17 : 50, K, N, false);
-        for (int t = 0; t < count; t++) {
-            const struct cpu_ops *ops = tables[t];
-            if (cpu_ops_find(ops->numerics, ops->name, NULL) == NULL) continue;
-            struct cpu_pool pool = ops_pool(2);
-            struct cpu_matrix packed = ops_pack(ops, w, N, K);
-            float *y = product_run(ops, &pool, &p, &packed),
-                  *z = product_run(ops, &pool, &p, &stored);
-            ops_assert_same(y, z, (size_t)p.R * p.ldy * sizeof *y, "%s, %s", ops->name,
-                            tensor_format_of(types[i])->name);
-            free(y);
-            free(z);
-            free((void *)packed.panels);
-            free(pool.scratch);
-        }
-        product_free(&p);
-        free(w);
-        for (int part = 0; part < 2; part++) free((void *)stored.part[part].data);
-    }
-}
-
 static void test_refuses_weights_that_are_not_finite(void **state) {
     (void)state;
     int count;
@@ -309,7 +258,6 @@ int main(void) {
         cmocka_unit_test(test_notices_planted_orders),
         cmocka_unit_test(test_agrees_with_double_precision),
         cmocka_unit_test(test_same_bits_for_threads_and_splits),
-        cmocka_unit_test(test_stored_weights_give_the_bits_of_unpacked_ones),
         cmocka_unit_test(test_refuses_weights_that_are_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
