@@ -94,6 +94,16 @@ static void finish(const struct bench *b, const char *folder) {
     assert_equal_runs(b->whole, folder);
 }
 
+static void kill_at_points(const struct bench *b, enum file_fault fault, int64_t first,
+                           int64_t last, int64_t stride) {
+    for (int64_t at = first; at <= last; at += stride) {
+        const char *folder = fresh(b->arena);
+        assert_int_equal(run_child(b->experiment, folder, at, fault), KILLED_AT_POINT);
+        finish(b, folder);
+        fast_folder_drop(folder);
+    }
+}
+
 // All points of a run that begins anew, one kill each.
 static void test_every_point(void **state) {
     (void)state;
@@ -105,13 +115,20 @@ static void test_every_point(void **state) {
     // planning, beginning, at least two a trial, four reports
     const int64_t points = points_passed();
     assert_true(points > 20 + 2 * b.trials);
-    for (int kind = 0; kind < 3; kind++)
-        for (int64_t at = 1; at <= points; at += STRIDE) {
-            const char *folder = fresh(b.arena);
-            assert_int_equal(run_child(b.experiment, folder, at, faults[kind]), KILLED_AT_POINT);
-            finish(&b, folder);
-            fast_folder_drop(folder);
-        }
+    for (int kind = 0; kind < 3; kind++) kill_at_points(&b, faults[kind], 1, points, STRIDE);
+    arena_destroy(b.arena);
+}
+
+// The local engine writes evidence beside the ledger: at least four points a trial.
+static void test_points_between_evidence_and_ledger(void **state) {
+    (void)state;
+    struct bench b = {.arena = arena_create("test")};
+    open_bench(&b, sample_local_experiment(b.arena, fast_folder(), "e", 1));
+    const int64_t points = points_passed();
+    assert_true(points > 20 + 4 * b.trials);
+    for (int first = 0; first < 2; first++)
+        kill_at_points(&b, first == 0 ? FILE_FAULT_EXIT_HALF : FILE_FAULT_EXIT_BEHIND, 20 + first,
+                       points, 3 * STRIDE);
     arena_destroy(b.arena);
 }
 
@@ -264,6 +281,7 @@ int main(void) {
     log_set_level(LOG_QUIET);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_point),
+        cmocka_unit_test(test_points_between_evidence_and_ledger),
         cmocka_unit_test(test_every_point_of_a_resume),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_random_moments),
