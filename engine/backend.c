@@ -45,6 +45,14 @@ int backend_open(const struct backend_options *options, struct backend **out, st
     FAIL(e, ERR_CONFIG, "backend '%s' is not known: it is auto, cpu or cuda", name);
 }
 
+const char *backend_storage_name(enum backend_storage storage) {
+    static const char *const names[] = {[BACKEND_UNPACKED] = "unpacked",
+                                        [BACKEND_STORED] = "stored",
+                                        [BACKEND_BOTH] = "unpacked and stored",
+                                        [BACKEND_ROWS] = "rows"};
+    return names[storage];
+}
+
 void backend_close(struct backend *b) {
     if (b != NULL) b->ops->close(b);
 }

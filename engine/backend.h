@@ -22,6 +22,7 @@ enum backend_storage {
     BACKEND_UNPACKED, // operands, re-ordered for speed
     BACKEND_STORED,   // the file's codes and scales, re-ordered, unpacked for each call; same bits.
                       // Formats that are not quantized are held unpacked
+    BACKEND_BOTH,     // unpacked and stored: each call takes the faster one (matrix_few_rows)
     BACKEND_ROWS      // rows as they stand in the file, for `embed` alone
 };
 
@@ -36,6 +37,8 @@ struct backend_part {
 #define BACKEND_PARTS 3 // q, k, v
 
 struct backend_matrix; // the backend's own
+
+const char *backend_storage_name(enum backend_storage storage); // "unpacked"
 
 // Ranges of keys whose share of the attention is wanted, for some rows of a span: the sum of the
 // unrounded weights over a range's visible keys by that over all visible keys (NUMERICS.md,
@@ -107,6 +110,10 @@ struct backend_ops {
     int (*matrix_load)(struct backend *b, const struct backend_part *parts, int count, uint32_t K,
                        enum backend_storage storage, struct backend_matrix **out, struct err *e);
     void (*matrix_free)(struct backend *b, struct backend_matrix *m); // NULL is allowed
+    // Calls of at most `rows` rows take the stored form of a matrix loaded as BACKEND_BOTH.
+    void (*matrix_few_rows)(struct backend *b, struct backend_matrix *m, uint32_t rows);
+    // Frees the stored form of a matrix that has both.
+    void (*matrix_unpacked_only)(struct backend *b, struct backend_matrix *m);
     uint64_t (*matrix_bytes)(struct backend *b, const struct backend_part *parts, int count,
                              uint32_t K, enum backend_storage storage);
     // Bytes of K and V together of one layer in one page.

@@ -15,7 +15,7 @@
 
 struct backend_matrix {
     struct cpu_matrix w;
-    void *memory;             // panels or compact weights, owned
+    void *panels, *compact;   // owned, or NULL
     struct backend_part rows; // of BACKEND_ROWS
 };
 
@@ -161,13 +161,22 @@ static size_t compact_plan(const struct backend_part *parts, int count, uint32_t
     return bytes;
 }
 
+static bool wants_panels(enum backend_storage storage, size_t compact_bytes) {
+    return storage == BACKEND_UNPACKED || storage == BACKEND_BOTH ||
+           (storage == BACKEND_STORED && compact_bytes == 0);
+}
+
+static bool wants_compact(enum backend_storage storage) {
+    return storage == BACKEND_STORED || storage == BACKEND_BOTH;
+}
+
 static uint64_t cpu_matrix_bytes(struct backend *b, const struct backend_part *parts, int count,
                                  uint32_t K, enum backend_storage storage) {
-    if (storage == BACKEND_ROWS) return 0; // read from the mapped file
     struct cpu_compact_part compact[BACKEND_PARTS];
     struct cpu_matrix w;
-    size_t bytes = storage == BACKEND_STORED ? compact_plan(parts, count, K, compact, &w) : 0;
-    return bytes != 0 ? bytes : panel_bytes(b, rows_of(parts, count), K);
+    size_t bytes = compact_plan(parts, count, K, compact, &w);
+    uint64_t panels = wants_panels(storage, bytes) ? panel_bytes(b, w.N, K) : 0;
+    return (wants_compact(storage) ? bytes : 0) + panels; // BACKEND_ROWS: in the mapped file
 }
 
 static size_t part_row_bytes(const struct backend_part *p, uint32_t K) {
@@ -229,7 +238,8 @@ static int load_compact(const struct backend_cpu *c, const struct cpu_compact_pa
 static void cpu_matrix_free(struct backend *b, struct backend_matrix *m) {
     (void)b;
     if (m == NULL) return;
-    mem_free(m->memory);
+    mem_free(m->panels);
+    mem_free(m->compact);
     free(m);
 }
 
@@ -242,17 +252,18 @@ static int cpu_matrix_load(struct backend *b, const struct backend_part *parts, 
     if (m == NULL) mem_exhausted("weights", sizeof *m);
     struct cpu_compact_part compact[BACKEND_PARTS];
     size_t bytes = compact_plan(parts, count, K, compact, &m->w);
-    if (storage != BACKEND_STORED) bytes = 0;
-    uint64_t panels = bytes == 0 && storage != BACKEND_ROWS ? panel_bytes(b, m->w.N, K) : 0;
-    if (bytes + panels != 0 && mem_alloc(bytes + panels, "weights", &m->memory, e) != 0) {
+    bool panels = wants_panels(storage, bytes);
+    if (!wants_compact(storage)) bytes = 0;
+    if ((panels && mem_alloc(panel_bytes(b, m->w.N, K), "weights", &m->panels, e) != 0) ||
+        (bytes != 0 && mem_alloc(bytes, "stored weights", &m->compact, e) != 0)) {
         cpu_matrix_free(b, m);
         return -1;
     }
     m->rows = parts[0];
-    m->w.compact = bytes != 0 ? m->memory : NULL;
-    m->w.panels = panels != 0 ? m->memory : NULL;
-    int bad = bytes != 0 ? load_compact(c, compact, count, &m->w, m->memory)
-                         : load_rows(c, parts, count, K, m->memory);
+    m->w.panels = m->panels;
+    m->w.compact = m->compact;
+    int bad = bytes != 0 ? load_compact(c, compact, count, &m->w, m->compact) : -1;
+    if (bad < 0 && (panels || bytes == 0)) bad = load_rows(c, parts, count, K, m->panels);
     if (bad >= 0) {
         cpu_matrix_free(b, m);
         FAIL(e, ERR_MODEL,
@@ -262,6 +273,19 @@ static int cpu_matrix_load(struct backend *b, const struct backend_part *parts, 
     }
     *out = m;
     return 0;
+}
+
+static void cpu_matrix_few_rows(struct backend *b, struct backend_matrix *m, uint32_t rows) {
+    (void)b;
+    m->w.few_rows = rows;
+}
+
+static void cpu_matrix_unpacked_only(struct backend *b, struct backend_matrix *m) {
+    (void)b;
+    if (m->panels == NULL) return;
+    mem_free(m->compact);
+    m->compact = NULL;
+    m->w.compact = NULL;
 }
 
 static size_t cpu_kv_layer_bytes(struct backend *b, uint32_t G, uint32_t E) {
@@ -411,6 +435,8 @@ static const struct backend_ops CPU_OPS = {
     .sync = cpu_sync,
     .matrix_load = cpu_matrix_load,
     .matrix_free = cpu_matrix_free,
+    .matrix_few_rows = cpu_matrix_few_rows,
+    .matrix_unpacked_only = cpu_matrix_unpacked_only,
     .matrix_bytes = cpu_matrix_bytes,
     .kv_layer_bytes = cpu_kv_layer_bytes,
     .embed = cpu_embed,

@@ -145,7 +145,7 @@ static void add_prefill(struct bench *b, uint32_t tokens) {
     t->line.rows = tokens < b->shape.chunk_tokens ? tokens : b->shape.chunk_tokens;
     t->line.flop = w.flop;
     t->line.bytes = w.bytes;
-    t->set_bytes = b->shape.layer_bytes;
+    t->set_bytes = b->shape.many.layer_bytes;
 }
 
 static void add_decode(struct bench *b, uint32_t depth, uint32_t sequences) {
@@ -177,7 +177,7 @@ static uint32_t layers_of(const struct bench *b, uint32_t rows) {
 
 static void add_product(struct bench *b, enum bench_matrix which, uint32_t rows) {
     struct bench_product p =
-        bench_product_of(b->model, b->backend, session_plan(b->session)->storage, which);
+        bench_product_of(b->model, b->backend, session_storage(b->session, rows), which);
     struct test *t =
         add_test(b, "product",
                  arena_printf(b->arena, "%s %ux%u, %u row%s", bench_matrix_names[which], p.K, p.N,
@@ -325,17 +325,23 @@ static int take_memory(struct bench *b, struct err *e) {
     return 0;
 }
 
+static void add_bytes(const struct bench *b, enum backend_storage storage,
+                      struct bench_weights *to) {
+    for (int m = 0; m < BENCH_MATRICES; m++) {
+        struct bench_product product =
+            bench_product_of(b->model, b->backend, storage, (enum bench_matrix)m);
+        *(m == BENCH_HEAD ? &to->head_bytes : &to->layer_bytes) += product.bytes * product.count;
+    }
+}
+
 static void describe_shape(struct bench *b) {
     const struct session_plan *p = session_plan(b->session);
     b->shape = (struct bench_shape){.config = &b->model->config,
                                     .kv_bytes = p->page_bytes / BACKEND_PAGE,
                                     .chunk_tokens = p->chunk_tokens};
-    for (int m = 0; m < BENCH_MATRICES; m++) {
-        struct bench_product product =
-            bench_product_of(b->model, b->backend, p->storage, (enum bench_matrix)m);
-        *(m == BENCH_HEAD ? &b->shape.head_bytes : &b->shape.layer_bytes) +=
-            product.bytes * product.count;
-    }
+    b->shape.few_rows = session_weights(b->session)->few_rows;
+    add_bytes(b, session_storage(b->session, 1), &b->shape.few);
+    add_bytes(b, session_storage(b->session, p->chunk_tokens), &b->shape.many);
 }
 
 // Wakes threads and brings code and weights in.

@@ -170,7 +170,7 @@ int bench_ops_open(const struct model *m, const struct session *s, size_t near_b
     o->chunk = session_plan(s)->chunk_tokens;
     uint32_t a = o->b->row_alignment;
     o->ld = (largest(largest(c->D, c->F), c->H * c->E) + a - 1) / a * a;
-    if (open_parts(o, session_plan(s)->storage, near_bytes, e) != 0) {
+    if (open_parts(o, session_storage(s, 1), near_bytes, e) != 0) {
         bench_ops_close(o);
         return -1;
     }

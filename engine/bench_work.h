@@ -5,11 +5,17 @@
 
 #include "engine/model.h"
 
+// Bytes of all layers and of the output layer.
+struct bench_weights {
+    uint64_t layer_bytes, head_bytes;
+};
+
 struct bench_shape {
     const struct model_config *config;
-    uint64_t layer_bytes, head_bytes; // weights of all layers and of the output layer, as loaded
-    uint64_t kv_bytes;                // of one position, all layers
-    uint32_t chunk_tokens;            // of one pass
+    struct bench_weights few, many; // as passes of up to few_rows rows read them, and larger ones
+    uint32_t few_rows;
+    uint64_t kv_bytes;     // of one position, all layers
+    uint32_t chunk_tokens; // of one pass
 };
 
 struct bench_work {

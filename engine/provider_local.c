@@ -174,8 +174,8 @@ static void describe(struct local *l, const struct provider_options *o, const st
     };
     if (l->session == NULL) return;
     const struct session_plan *plan = session_plan(l->session);
-    const char *storage = plan->storage == BACKEND_UNPACKED ? "unpacked" : "stored";
-    json_put(l->base.what.manifest, "weights", json_text_c(storage));
+    json_put(l->base.what.manifest, "weights", json_text_c(backend_storage_name(plan->storage)));
+    json_put(l->base.what.manifest, "weights_why", json_text_c(plan->storage_why));
 }
 
 static struct session_options session_options_of(struct local *l, const struct provider_options *o,

@@ -41,6 +41,7 @@ static int open_parts(struct session *s, const struct session_options *o, struct
     TRY(kv_open(b, b->ops->kv_layer_bytes(b, c->G, c->E), c->L, s->plan.pages, s->plan.sequences,
                 s->plan.context_tokens, &s->kv, e));
     TRY(weights_load(b, s->model, s->plan.storage, &s->weights, e));
+    session_plan_settle(b, s->model, s->weights->storage, &s->plan);
     return forward_open(b, c, s->weights, s->plan.chunk_tokens, s->plan.watched, &s->forward, e);
 }
 
@@ -103,6 +104,12 @@ struct kv_pool *session_kv(const struct session *s) {
 
 const struct weights *session_weights(const struct session *s) {
     return s->weights;
+}
+
+enum backend_storage session_storage(const struct session *s, uint32_t rows) {
+    enum backend_storage storage = s->weights->storage;
+    if (storage != BACKEND_BOTH) return storage;
+    return rows <= s->weights->few_rows ? BACKEND_STORED : BACKEND_UNPACKED;
 }
 
 const float *session_row_logits(struct session *s, const struct session_row *row) {

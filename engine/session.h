@@ -29,7 +29,8 @@ struct session_options {
 
 // What a session takes, decided before anything is loaded.
 struct session_plan {
-    enum backend_storage storage;
+    enum backend_storage storage; // BACKEND_BOTH: at most; what it became, session_storage says
+    const char *storage_why;
     uint32_t context_tokens, chunk_tokens, sequences, pages, watched;
     uint64_t page_bytes;
     uint64_t weights_bytes, kv_bytes, activation_bytes, scratch_bytes, total_bytes;
@@ -46,6 +47,10 @@ int session_context_tokens(const struct model *m, uint32_t asked, bool beyond_tr
 int session_plan_make(struct backend *b, const struct model *m, const struct session_options *o,
                       struct session_plan *out, struct err *e);
 
+// Puts into the plan what the weights became when they were loaded.
+void session_plan_settle(struct backend *b, const struct model *m, enum backend_storage storage,
+                         struct session_plan *p);
+
 struct session;
 
 // Borrows the model for its life.
@@ -57,6 +62,8 @@ const struct model_config *session_model(const struct session *s);
 struct backend *session_backend(const struct session *s);
 struct kv_pool *session_kv(const struct session *s);
 const struct weights *session_weights(const struct session *s);
+// The form of the weights that a product of this many rows takes.
+enum backend_storage session_storage(const struct session *s, uint32_t rows);
 
 // Sequences: kv_sequence_open, kv_fork, kv_truncate, kv_sequence_close on session_kv.
 

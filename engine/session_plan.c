@@ -32,11 +32,10 @@ static int fail_memory(const struct model *m, const struct session_plan *p, cons
          "  together              %10.1f MiB\n"
          "  %-21s %10.1f MiB\n"
          "Lower context_tokens (now %u), run fewer requests at once, or choose weights: stored.",
-         m->file->path, p->storage == BACKEND_UNPACKED ? "unpacked" : "stored",
-         p->storage == BACKEND_UNPACKED ? 3 : 5, "", mib(p->weights_bytes), mib(p->kv_bytes),
-         p->pages, (unsigned)BACKEND_PAGE, mib(p->page_bytes), mib(p->activation_bytes),
-         p->chunk_tokens, mib(p->scratch_bytes), mib(p->total_bytes), limit, mib(limit_bytes),
-         p->context_tokens);
+         m->file->path, backend_storage_name(p->storage), p->storage == BACKEND_UNPACKED ? 3 : 5,
+         "", mib(p->weights_bytes), mib(p->kv_bytes), p->pages, (unsigned)BACKEND_PAGE,
+         mib(p->page_bytes), mib(p->activation_bytes), p->chunk_tokens, mib(p->scratch_bytes),
+         mib(p->total_bytes), limit, mib(limit_bytes), p->context_tokens);
 }
 
 static void plan_total(struct session_plan *p, uint64_t weights_bytes, uint32_t pages) {
@@ -51,18 +50,38 @@ static int plan_storage(struct backend *b, const struct model *m, const struct s
     const char *weights = o->weights != NULL ? o->weights : "auto";
     uint64_t stored = weights_bytes(b, m, BACKEND_STORED);
     uint64_t unpacked = weights_bytes(b, m, BACKEND_UNPACKED);
+    uint64_t both = weights_bytes(b, m, BACKEND_BOTH);
+    p->storage_why = "asked for";
     if (strcmp(weights, "stored") == 0) {
         p->storage = BACKEND_STORED;
     } else if (strcmp(weights, "unpacked") == 0) {
         p->storage = BACKEND_UNPACKED;
     } else if (strcmp(weights, "auto") == 0) {
         plan_total(p, unpacked, least);
-        p->storage = p->total_bytes <= p->free_bytes ? BACKEND_UNPACKED : BACKEND_STORED;
+        bool fits = p->total_bytes <= p->free_bytes;
+        // A second form for few rows only where memory is ample and it is another form at all.
+        bool ample = both > unpacked && p->total_bytes + (both - unpacked) <= p->free_bytes / 2;
+        p->storage = !fits ? BACKEND_STORED : ample ? BACKEND_BOTH : BACKEND_UNPACKED;
+        p->storage_why = !fits   ? "unpacked weights do not fit in memory"
+                         : ample ? "measured: the stored form is faster for few rows"
+                                 : "unpacked weights fit in memory";
     } else {
         FAIL(e, ERR_CONFIG, "weights: '%s' is not known, it is auto, unpacked or stored", weights);
     }
-    plan_total(p, p->storage == BACKEND_UNPACKED ? unpacked : stored, least);
+    plan_total(p,
+               p->storage == BACKEND_UNPACKED ? unpacked
+               : p->storage == BACKEND_BOTH   ? both
+                                              : stored,
+               least);
     return 0;
+}
+
+void session_plan_settle(struct backend *b, const struct model *m, enum backend_storage storage,
+                         struct session_plan *p) {
+    if (storage == p->storage) return;
+    p->storage = storage;
+    p->storage_why = "measured: faster than the stored form for any number of rows";
+    plan_total(p, weights_bytes(b, m, storage), p->pages);
 }
 
 int session_plan_make(struct backend *b, const struct model *m, const struct session_options *o,

@@ -1,5 +1,7 @@
 #include "engine/weights.h"
 
+#include "engine/weights_choice.h"
+
 #include "engine/base/arena.h"
 
 #include <assert.h>
@@ -117,20 +119,41 @@ static int layer_load(struct weights *w, const struct model *m, uint32_t index, 
     struct backend_matrix **matrix[LAYER_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
     struct stack s[LAYER_MATRICES];
     layer_stacks(l, s);
-    for (int j = 0; j < LAYER_MATRICES; j++) TRY(matrix_load(b, &s[j], w->storage, matrix[j], e));
+    for (int j = 0; j < LAYER_MATRICES; j++) {
+        TRY(matrix_load(b, &s[j], w->storage, matrix[j], e));
+        b->ops->matrix_few_rows(b, *matrix[j], w->few_rows);
+    }
     TRY(vector_load(b, l->attention_norm, scratch, &to->attention_norm, e));
     TRY(vector_load(b, l->ffn_norm, scratch, &to->ffn_norm, e));
     if (has_bias(l)) TRY(bias_load(b, &m->config, l, scratch, &to->qkv_bias, e));
     return 0;
 }
 
+static uint64_t layer_bytes(struct backend *b, const struct model_layer *l) {
+    struct stack s[LAYER_MATRICES];
+    uint64_t bytes = 0;
+    layer_stacks(l, s);
+    for (int j = 0; j < LAYER_MATRICES; j++)
+        bytes += b->ops->matrix_bytes(b, s[j].part, s[j].count, s[j].K, BACKEND_UNPACKED);
+    return bytes;
+}
+
 static int load_all(struct weights *w, const struct model *m, float *scratch, struct err *e) {
     struct stack embedding = stack_of(m->embedding, NULL, NULL);
     struct stack head = stack_of(m->output, NULL, NULL);
     TRY(matrix_load(w->backend, &embedding, BACKEND_ROWS, &w->embedding, e));
-    for (uint32_t i = 0; i < w->L; i++) TRY(layer_load(w, m, i, scratch, e));
+    uint64_t bytes = 0; // of layers that the choice between two forms is measured on
+    for (uint32_t i = 0; i < w->L; i++) {
+        TRY(layer_load(w, m, i, scratch, e));
+        bytes += layer_bytes(w->backend, &m->layers[i]);
+        bool enough = bytes >= WEIGHTS_CHOICE_BYTES || i + 1 == w->L;
+        if (w->storage == BACKEND_BOTH && w->few_rows == 0 && enough)
+            TRY(weights_choose(w, &m->config, i + 1, e));
+    }
     TRY(vector_load(w->backend, m->output_norm, scratch, &w->output_norm, e));
-    return matrix_load(w->backend, &head, w->storage, &w->head, e);
+    TRY(matrix_load(w->backend, &head, w->storage, &w->head, e));
+    w->backend->ops->matrix_few_rows(w->backend, w->head, w->few_rows);
+    return 0;
 }
 
 // What was copied is not read again: the system need not keep it in memory.

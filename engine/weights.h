@@ -17,7 +17,8 @@ struct weights_layer {
 struct weights {
     struct backend *backend;
     uint32_t L;
-    enum backend_storage storage;
+    enum backend_storage storage; // BACKEND_BOTH becomes UNPACKED when that is always faster
+    uint32_t few_rows;            // of BACKEND_BOTH: products of so many rows take the stored form
     struct backend_matrix *embedding; // rows as they stand in the file
     struct weights_layer *layer;      // [L]
     float *output_norm;               // device, [D]
@@ -27,6 +28,7 @@ struct weights {
 // Bytes that loading would take on the device.
 uint64_t weights_bytes(struct backend *b, const struct model *m, enum backend_storage storage);
 
+// BACKEND_BOTH: which form is faster for few rows is measured on the first layers; bits are equal.
 // The embedding keeps pointers into the model's mapped file. Non-finite weights are an error that
 // names the tensor.
 int weights_load(struct backend *b, const struct model *m, enum backend_storage storage,

@@ -24,7 +24,7 @@ struct settings {
 };
 
 static const char *storage_name(const struct session *s) {
-    return session_plan(s)->storage == BACKEND_UNPACKED ? "unpacked" : "stored";
+    return backend_storage_name(session_plan(s)->storage);
 }
 
 // Four significant digits: what follows is noise.

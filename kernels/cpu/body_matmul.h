@@ -291,7 +291,9 @@ static inline uint32_t matmul_ceil(uint64_t a, uint64_t b) {
 static void matmul_split(struct matmul_call *m, int threads) {
     uint32_t n = (uint32_t)threads, panels = shape_panels(m->w->N);
     bool compact = m->w->panels == NULL;
-    m->direct = compact && m->R <= COMPACT_ROWS && compact_sign_hidden(m->x, m->ldx, m->R, m->w->K);
+    m->direct = m->w->compact != NULL && m->R <= COMPACT_ROWS &&
+                (compact || m->R <= m->w->few_rows) &&
+                compact_sign_hidden(m->x, m->ldx, m->R, m->w->K);
 #ifdef WIDE_PANELS
     m->wide = m->R >= SHAPE_WIDE_FROM;
 #endif

@@ -49,12 +49,13 @@ struct cpu_run {
 // A weight matrix W[N][K], y = x W^T, in panels of 16 outputs. Unpacked: for bf16-1
 // [N/16][K/2][16][2] bf16 (pair i holds elements 2i, 2i+1; N and K padded with +0), for f32
 // [N/16][K][16] float. Compact: codes and scales, unpacked in registers or into the pool's scratch.
-// Both give the same bits.
+// Both give the same bits; a matrix may have both.
 #define CPU_RUNS 3
 struct cpu_matrix {
     uint32_t N, K;
-    const void *panels; // NULL: compact
-    const uint8_t *compact;
+    const void *panels;     // or NULL
+    const uint8_t *compact; // or NULL
+    uint32_t few_rows;      // with panels: up to so many rows take the compact form
     struct cpu_run run[CPU_RUNS];
     int runs;
 };

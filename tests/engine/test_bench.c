@@ -52,7 +52,11 @@ static void test_prefill_work(void **state) {
     struct rng r = rng_open(2, "bench", "prefill");
     for (int i = 0; i < 50; i++) {
         struct model_config c = draw_config(&r);
-        struct bench_shape s = {&c, 1000, 100, 10, 1 + (uint32_t)rng_below(&r, 600)};
+        struct bench_shape s = {.config = &c,
+                                .few = {1000, 100},
+                                .many = {1000, 100},
+                                .kv_bytes = 10,
+                                .chunk_tokens = 1 + (uint32_t)rng_below(&r, 600)};
         uint32_t n = 1 + (uint32_t)rng_below(&r, 1200);
         uint64_t flop = 2 * (uint64_t)c.D * c.V, bytes = 100;
         for (uint32_t p = 0; p < n; p++) {
@@ -75,14 +79,19 @@ static void test_decode_work(void **state) {
     struct rng r = rng_open(3, "bench", "decode");
     for (int i = 0; i < 50; i++) {
         struct model_config c = draw_config(&r);
-        struct bench_shape s = {&c, 1000, 100, 10, 512};
+        struct bench_shape s = {.config = &c,
+                                .few = {400, 40},
+                                .many = {1000, 100},
+                                .few_rows = (uint32_t)rng_below(&r, 5),
+                                .kv_bytes = 10,
+                                .chunk_tokens = 512};
         uint32_t depth = (uint32_t)rng_below(&r, 1300), n = 1 + (uint32_t)rng_below(&r, 40);
         uint32_t sequences = 1 + (uint32_t)rng_below(&r, 16);
         uint64_t flop = 0, bytes = 0, keys = 0;
         for (uint32_t p = depth; p < depth + n; p++) {
             flop += sequences * (c.L * flop_of_token(&c, p) + 2 * (uint64_t)c.D * c.V);
             keys += sequences * c.L * keys_of(&c, p);
-            bytes += 1100;
+            bytes += sequences <= s.few_rows ? 440 : 1100;
             for (uint32_t k = 0; k <= p; k++) {
                 bool seen = c.window == 0 || p - k < c.window, shared = k / 512 < depth / 512;
                 bytes += seen ? 10 * (shared ? 1 : sequences) : 0;

@@ -145,6 +145,39 @@ static void test_weights_that_are_not_finite(void **state) {
         }
 }
 
+// Quantized weights: the choice is measured, told, counted as it came out, and changes no bit.
+static void test_auto_weights(void **state) {
+    (void)state;
+    static char path[600];
+    snprintf(path, sizeof path, "%s/quantized.gguf", test_folder());
+    tiny_model_write(path, &(struct tiny_model_options){.type = TENSOR_Q8_0});
+    static const char *const weights[] = {"unpacked", "stored", "auto"};
+    int32_t ids[40];
+    uint64_t hashes[3][40];
+    probe_ids(9, V, ids, 40);
+    for (int i = 0; i < 3; i++) {
+        struct probe p = probe_open(path, &(struct session_options){.weights = weights[i]});
+        const struct session_plan *plan = session_plan(p.session);
+        struct backend *b = session_backend(p.session);
+        assert_int_equal(plan->weights_bytes, weights_bytes(b, p.model, plan->storage));
+        if (i < 2) {
+            assert_string_equal(backend_storage_name(plan->storage), weights[i]);
+            assert_string_equal(plan->storage_why, "asked for");
+        } else {
+            assert_true(plan->storage == BACKEND_BOTH || plan->storage == BACKEND_UNPACKED);
+            assert_non_null(strstr(plan->storage_why, "measured"));
+            bool both = plan->storage == BACKEND_BOTH;
+            assert_int_equal(session_storage(p.session, 1),
+                             both ? BACKEND_STORED : BACKEND_UNPACKED);
+            assert_int_equal(session_storage(p.session, 100), BACKEND_UNPACKED);
+        }
+        struct kv_sequence *s = probe_sequence(&p);
+        for (int at = 0; at < 40; at++) probe_feed(&p, s, ids + at, 1, hashes[i] + at);
+        assert_memory_equal(hashes[i], hashes[0], sizeof hashes[0]);
+        probe_close(&p);
+    }
+}
+
 // A token whose key overflows in layer 0, and only there: its embedding alone has an element that
 // the norm's weight makes huge.
 static void test_values_that_are_not_finite(void **state) {
@@ -189,6 +222,7 @@ int main(void) {
         cmocka_unit_test(test_memory_is_planned),
         cmocka_unit_test(test_nothing_is_cut),
         cmocka_unit_test(test_weights_that_are_not_finite),
+        cmocka_unit_test(test_auto_weights),
         cmocka_unit_test(test_values_that_are_not_finite),
     };
     return cmocka_run_group_tests(tests, make_model, NULL);
