@@ -36,6 +36,24 @@
 static void tile(const ELEMENT *a, size_t lda, uint32_t rows, const OPERAND *b,
                  size_t panel_elements, uint32_t panels, uint32_t depth, float *c, size_t ldc);
 
+// Weights come from memory once when few rows meet them; asking early keeps more lines on their way
+// than the processor's own prefetcher does. For each line that a tile reads it asks for the one at
+// `next`, `step` bytes further each time, and for the same in each of its panels.
+struct ahead {
+    const char *next;
+    uint32_t step;
+};
+#define AHEAD_BYTES 8192 // within a tile's own panels, shared by those that it reads at once
+
+static inline void prefetch_ahead(struct ahead ahead, size_t panel_bytes) {
+    __builtin_prefetch(ahead.next + panel_bytes, 0, 3);
+}
+
+// The same, asking ahead elsewhere than in its own panels: other rows are still to meet these.
+static void tile_ahead(const ELEMENT *a, size_t lda, uint32_t rows, const OPERAND *b,
+                       size_t panel_elements, uint32_t panels, uint32_t depth,
+                       const struct ahead *elsewhere, float *c, size_t ldc);
+
 // Lanes rounded to an operand's precision, still fp32.
 static inline struct lanes operand_round(struct lanes x) {
 #if BODY_F32

@@ -47,7 +47,7 @@ struct matmul_piece {
 // Parts of a thread's slice.
 struct matmul_slice {
     float *c;        // [TILE_ROWS][SHAPE_GROUP_PANELS * 16]
-    ELEMENT *a;      // [TILE_ROWS][depth] when rows are expanded
+    ELEMENT *a;      // [SHAPE_BAND_ROWS][depth] when rows are expanded
     float *few;      // the same room: rows for compact_tile
     OPERAND *panels; // [SHAPE_GROUP_PANELS] unpacked from compact weights
 #ifdef WIDE_PANELS
@@ -65,7 +65,7 @@ static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool,
     p += (size_t)TILE_ROWS * SHAPE_GROUP_PANELS * CPU_PANEL * sizeof(float);
     s.a = (ELEMENT *)p;
     s.few = (float *)p;
-    p += shape_aligned((size_t)TILE_ROWS * depth * sizeof(float));
+    p += shape_aligned((size_t)shape_band_rows(m->R) * depth * sizeof(float));
     s.panels = (OPERAND *)p;
     if (compact) p += (size_t)SHAPE_GROUP_PANELS * CPU_PANEL * depth * sizeof(OPERAND);
 #ifdef WIDE_PANELS
@@ -130,22 +130,38 @@ static inline const ELEMENT *matmul_rows(const struct matmul_call *m, const stru
 #endif
 }
 
+// Rows [row, row + rows), at most SHAPE_BAND_ROWS, times the piece's panels, group by group. While
+// several register blocks of rows meet a group, each asks memory for its part of the next one.
+static inline void matmul_band(const struct matmul_call *m, const struct matmul_slice *s,
+                               const struct matmul_piece *piece, const OPERAND *weights,
+                               uint32_t row, uint32_t rows) {
+    size_t panel_elements = (size_t)m->depth * CPU_PANEL,
+           panel_bytes = panel_elements * sizeof *weights;
+    const size_t ldc = SHAPE_GROUP_PANELS * CPU_PANEL;
+    size_t lda;
+    const ELEMENT *a = matmul_rows(m, s, row, rows, &lda);
+    uint32_t blocks = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    uint32_t most = blocks == 1 ? SHAPE_GROUP_PANELS : 2;
+    for (uint32_t p = piece->panel; p < piece->panel_end; p += most) {
+        uint32_t left = piece->panel_end - p, group = left < most ? left : most;
+        const OPERAND *b = weights + (p - piece->panel) * panel_elements;
+        struct ahead next = {(const char *)b + group * panel_bytes, 64 / blocks};
+        for (uint32_t done = 0, n; done < rows; done += n) {
+            n = block_rows(rows, done);
+            tile_ahead(a + done * lda, lda, n, b, panel_elements, group, m->depth,
+                       blocks == 1 ? NULL : &next, s->c, ldc);
+            next.next += panel_bytes / blocks;
+            matmul_finish(m, s->c, ldc, row + done, n, p, group);
+        }
+    }
+}
+
 // The piece's rows times its panels, which lie at `weights`.
 ENV_WORK void matmul_tiles(const struct matmul_call *m, const struct matmul_slice *s,
                            const struct matmul_piece *piece, const OPERAND *weights) {
-    size_t panel_elements = (size_t)m->depth * CPU_PANEL, lda;
-    const size_t ldc = SHAPE_GROUP_PANELS * CPU_PANEL;
-    uint32_t count = piece->row_end - piece->row;
-    for (uint32_t done = 0, rows; done < count; done += rows) {
-        rows = block_rows(count, done);
-        const ELEMENT *a = matmul_rows(m, s, piece->row + done, rows, &lda);
-        for (uint32_t p = piece->panel; p < piece->panel_end; p += SHAPE_GROUP_PANELS) {
-            uint32_t left = piece->panel_end - p;
-            uint32_t group = left < SHAPE_GROUP_PANELS ? left : SHAPE_GROUP_PANELS;
-            tile(a, lda, rows, weights + (p - piece->panel) * panel_elements, panel_elements, group,
-                 m->depth, s->c, ldc);
-            matmul_finish(m, s->c, ldc, piece->row + done, rows, p, group);
-        }
+    for (uint32_t row = piece->row, rows; row < piece->row_end; row += rows) {
+        rows = piece->row_end - row < SHAPE_BAND_ROWS ? piece->row_end - row : SHAPE_BAND_ROWS;
+        matmul_band(m, s, piece, weights, row, rows);
     }
 }
 

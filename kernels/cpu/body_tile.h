@@ -5,7 +5,8 @@
 #define TILE_BLOCKS(rows, panels_at_once)                                                          \
     for (; p + (panels_at_once) <= panels; p += (panels_at_once))                                  \
     block(a, lda, rows, b + p * panel_elements, panel_elements, panels_at_once, depth,             \
-          c + (size_t)p * CPU_PANEL, ldc)
+          tile_asks(elsewhere, b, p * panel_elements, panels_at_once), c + (size_t)p * CPU_PANEL,  \
+          ldc)
 
 // Register blocks for this many rows, from `wide` panels at once down to one.
 #define TILE_CASE(rows, wide)                                                                      \
@@ -16,8 +17,17 @@
         TILE_BLOCKS(rows, 1);                                                                      \
         break
 
-static void tile(const ELEMENT *a, size_t lda, uint32_t rows, const OPERAND *b,
-                 size_t panel_elements, uint32_t panels, uint32_t depth, float *c, size_t ldc) {
+static inline struct ahead tile_asks(const struct ahead *elsewhere, const OPERAND *b, size_t first,
+                                     uint32_t panels_at_once) {
+    struct ahead own = {(const char *)b + AHEAD_BYTES / panels_at_once, 64};
+    if (elsewhere != NULL) own = *elsewhere;
+    own.next += first * sizeof *b;
+    return own;
+}
+
+static void tile_ahead(const ELEMENT *a, size_t lda, uint32_t rows, const OPERAND *b,
+                       size_t panel_elements, uint32_t panels, uint32_t depth,
+                       const struct ahead *elsewhere, float *c, size_t ldc) {
     uint32_t p = 0;
     switch (rows) {
 #if TILE_ROWS == 12
@@ -43,4 +53,9 @@ static void tile(const ELEMENT *a, size_t lda, uint32_t rows, const OPERAND *b,
 #endif
     default: assert(false);
     }
+}
+
+static void tile(const ELEMENT *a, size_t lda, uint32_t rows, const OPERAND *b,
+                 size_t panel_elements, uint32_t panels, uint32_t depth, float *c, size_t ldc) {
+    tile_ahead(a, lda, rows, b, panel_elements, panels, depth, NULL, c, ldc);
 }

@@ -91,7 +91,7 @@ size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, ui
     (void)G;
     size_t depth = shape_depth(numerics, K), Ep = (size_t)shape_panels(E) * CPU_PANEL;
     size_t tile = (size_t)SHAPE_TILE_ROWS_MAX * SHAPE_GROUP_PANELS * CPU_PANEL * sizeof(float);
-    size_t a = shape_aligned(SHAPE_TILE_ROWS_MAX * depth * sizeof(float));
+    size_t a = shape_aligned(shape_band_rows(rows) * depth * sizeof(float));
     size_t panels = SHAPE_GROUP_PANELS * CPU_PANEL * depth * shape_operand_bytes(numerics);
     size_t matmul = tile + a + panels + shape_wide_bytes(rows);
     size_t scores = (size_t)SHAPE_QUERY_ROWS * SHAPE_SCORE_STRIDE * sizeof(float);

@@ -18,16 +18,17 @@ static inline __m256i half_panel(const uint16_t *b, size_t panel_elements, int p
 
 // A register block of rows x panels (both constants after inlining) over the whole depth.
 BLOCK block(const float *a, size_t lda, int rows, const uint16_t *b, size_t panel_elements,
-            int panels, uint32_t depth, float *c, size_t ldc) {
+            int panels, uint32_t depth, struct ahead ahead, float *c, size_t ldc) {
     __m256 acc[TILE_ROWS][8];
     const int halves = 2 * panels;
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < halves; p++) acc[r][p] = _mm256_setzero_ps();
     }
-    for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end; b += 2 * CPU_PANEL, a += 2) {
+    for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end;
+         b += 2 * CPU_PANEL, a += 2, ahead.next += ahead.step) {
         __m256 w[8];
         UNROLL for (int p = 0; p < panels; p++)
-            prefetch_panel(b + (size_t)p * panel_elements, panels);
+            prefetch_ahead(ahead, (size_t)p * panel_elements * sizeof *b);
         UNROLL for (int p = 0; p < halves; p++) w[p] =
             _mm256_and_ps(_mm256_castsi256_ps(_mm256_set1_epi32((int)0xffff0000u)),
                           _mm256_castsi256_ps(half_panel(b, panel_elements, p)));

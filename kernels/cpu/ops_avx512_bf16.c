@@ -11,15 +11,16 @@
 
 // A register block of rows x panels (both constants after inlining) over the whole depth.
 BLOCK block(const uint16_t *a, size_t lda, int rows, const uint16_t *b, size_t panel_elements,
-            int panels, uint32_t depth, float *c, size_t ldc) {
+            int panels, uint32_t depth, struct ahead ahead, float *c, size_t ldc) {
     __m512 acc[TILE_ROWS][8];
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < panels; p++) acc[r][p] = _mm512_setzero_ps();
     }
-    for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end; b += 2 * CPU_PANEL, a += 2) {
+    for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end;
+         b += 2 * CPU_PANEL, a += 2, ahead.next += ahead.step) {
         __m512bh w[8];
         UNROLL for (int p = 0; p < panels; p++) {
-            prefetch_panel(b + (size_t)p * panel_elements, panels);
+            prefetch_ahead(ahead, (size_t)p * panel_elements * sizeof *b);
             w[p] = (__m512bh)_mm512_loadu_si512(b + (size_t)p * panel_elements);
         }
         UNROLL for (int r = 0; r < rows; r++) {

@@ -13,16 +13,17 @@
 
 // A register block of rows x panels (both constants after inlining) over the whole depth.
 BLOCK block(const float *a, size_t lda, int rows, const uint16_t *b, size_t panel_elements,
-            int panels, uint32_t depth, float *c, size_t ldc) {
+            int panels, uint32_t depth, struct ahead ahead, float *c, size_t ldc) {
     __m512 acc[TILE_ROWS][8];
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < panels; p++) acc[r][p] = _mm512_setzero_ps();
     }
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
-    for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end; b += 2 * CPU_PANEL, a += 2) {
+    for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end;
+         b += 2 * CPU_PANEL, a += 2, ahead.next += ahead.step) {
         __m512 odd[8], even[8];
         UNROLL for (int p = 0; p < panels; p++) {
-            prefetch_panel(b + (size_t)p * panel_elements, panels);
+            prefetch_ahead(ahead, (size_t)p * panel_elements * sizeof *b);
             __m512i w = _mm512_loadu_si512(b + (size_t)p * panel_elements);
             odd[p] = _mm512_castsi512_ps(_mm512_and_si512(w, high));
             even[p] = _mm512_castsi512_ps(_mm512_slli_epi32(w, 16));

@@ -24,4 +24,11 @@ static void tile(const float *a, size_t lda, uint32_t rows, const uint16_t *b,
     }
 }
 
+static void tile_ahead(const ELEMENT *a, size_t lda, uint32_t rows, const OPERAND *b,
+                       size_t panel_elements, uint32_t panels, uint32_t depth,
+                       const struct ahead *elsewhere, float *c, size_t ldc) {
+    (void)elsewhere;
+    tile(a, lda, rows, b, panel_elements, panels, depth, c, ldc);
+}
+
 TABLE(cpu_ops_c, "c", CPU_BF16_1);

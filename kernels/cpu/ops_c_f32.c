@@ -20,4 +20,11 @@ static void tile(const float *a, size_t lda, uint32_t rows, const float *b, size
     }
 }
 
+static void tile_ahead(const ELEMENT *a, size_t lda, uint32_t rows, const OPERAND *b,
+                       size_t panel_elements, uint32_t panels, uint32_t depth,
+                       const struct ahead *elsewhere, float *c, size_t ldc) {
+    (void)elsewhere;
+    tile(a, lda, rows, b, panel_elements, panels, depth, c, ldc);
+}
+
 TABLE(cpu_ops_c_f32, "c-f32", CPU_F32);

@@ -11,16 +11,17 @@
 
 // A register block of rows x panels (both constants after inlining) over the whole depth.
 BLOCK block(const float *a, size_t lda, int rows, const float *b, size_t panel_elements, int panels,
-            uint32_t depth, float *c, size_t ldc) {
+            uint32_t depth, struct ahead ahead, float *c, size_t ldc) {
     __m256 acc[TILE_ROWS][8];
     const int halves = 2 * panels;
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < halves; p++) acc[r][p] = _mm256_setzero_ps();
     }
-    for (const float *end = b + (size_t)depth * CPU_PANEL; b < end; b += CPU_PANEL, a++) {
+    for (const float *end = b + (size_t)depth * CPU_PANEL; b < end;
+         b += CPU_PANEL, a++, ahead.next += ahead.step) {
         __m256 w[8];
         UNROLL for (int p = 0; p < panels; p++)
-            prefetch_panel(b + (size_t)p * panel_elements, panels);
+            prefetch_ahead(ahead, (size_t)p * panel_elements * sizeof *b);
         UNROLL for (int p = 0; p < halves; p++) w[p] =
             _mm256_loadu_ps(b + (size_t)(p / 2) * panel_elements + p % 2 * 8);
         UNROLL for (int r = 0; r < rows; r++) {

@@ -6,6 +6,7 @@
 
 #define SHAPE_TILE_ROWS_MAX 12                    // of all tables' TILE_ROWS
 #define SHAPE_GROUP_PANELS 8                      // panels between two visits of a row block
+#define SHAPE_BAND_ROWS 48                        // rows that meet a group of panels in turn
 #define SHAPE_CHUNK_ROWS 96                       // rows of one thread's piece of a matrix product
 #define SHAPE_CHUNK_BYTES (512u * 1024)           // of panels in such a piece: half of a small L2
 #define SHAPE_WIDE_FROM 48                        // rows worth expanding the panels for
@@ -31,6 +32,10 @@ static inline uint32_t shape_depth(enum cpu_numerics numerics, uint32_t K) {
 
 static inline uint32_t shape_panels(uint32_t N) {
     return (N + CPU_PANEL - 1) / CPU_PANEL;
+}
+
+static inline uint32_t shape_band_rows(uint32_t rows) {
+    return rows < SHAPE_BAND_ROWS ? rows : SHAPE_BAND_ROWS;
 }
 
 static inline uint32_t shape_wide_rows(uint32_t rows) {
