@@ -212,16 +212,16 @@ static void add_tests(struct bench *b) {
     for (uint32_t i = 0; i < o->depth_count; i++) add_decode(b, o->depths[i], 1);
     if (o->batch > 0) add_decode(b, o->depths[0], o->batch);
     if (!o->ops) return;
-    const uint32_t rows[] = {b->shape.chunk_tokens, 1, 4, BENCH_FEW_ROWS};
+    uint32_t most = b->shape.chunk_tokens < BENCH_ROWS ? b->shape.chunk_tokens : BENCH_ROWS;
+    const uint32_t rows[] = {most, 1, 4, BENCH_FEW_ROWS};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        if (rows[r] > b->shape.chunk_tokens || (r > 0 && rows[r] == rows[0])) continue;
+        if (rows[r] > most || (r > 0 && rows[r] == most)) continue;
         for (int m = 0; m < BENCH_MATRICES; m++)
             if (m != BENCH_HEAD || rows[r] <= BENCH_FEW_ROWS)
                 add_product(b, (enum bench_matrix)m, rows[r]);
     }
-    add_attention(b, 0, b->shape.chunk_tokens,
-                  arena_printf(b->arena, "%u causal, %u rows", BENCH_ATTENTION_TOKENS,
-                               b->shape.chunk_tokens));
+    add_attention(b, 0, most,
+                  arena_printf(b->arena, "%u causal, %u rows", BENCH_ATTENTION_TOKENS, most));
     add_attention(b, BENCH_ATTENTION_TOKENS - 1, 1,
                   arena_printf(b->arena, "%u keys, 1 row", BENCH_ATTENTION_TOKENS));
 }

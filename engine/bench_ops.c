@@ -168,6 +168,7 @@ int bench_ops_open(const struct model *m, const struct session *s, size_t near_b
     o->b = session_backend(s);
     o->weights = session_weights(s);
     o->chunk = session_plan(s)->chunk_tokens;
+    if (o->chunk > BENCH_ROWS) o->chunk = BENCH_ROWS;
     uint32_t a = o->b->row_alignment;
     o->ld = (largest(largest(c->D, c->F), c->H * c->E) + a - 1) / a * a;
     if (open_parts(o, session_storage(s, 1), near_bytes, e) != 0) {

@@ -6,6 +6,7 @@
 #include "engine/session.h"
 
 #define BENCH_ATTENTION_TOKENS 8192
+#define BENCH_ROWS 512    // most rows of an op
 #define BENCH_FEW_ROWS 16 // most rows of a product with the output layer
 
 // The matrices of a layer, and the output layer.

@@ -129,7 +129,7 @@ static void test_lines(void **state) {
     struct bench_result r;
     static const char *const tables[] = {"c", NULL};
     for (size_t t = 0; t < 2; t++) {
-        struct bench_options o = {.session = {.threads = 2, .op_table = tables[t]},
+        struct bench_options o = {.session = {.threads = 1, .op_table = tables[t]},
                                   .prompts = {700, 40},
                                   .prompt_count = 2,
                                   .depths = {0, 600, 512},
