@@ -107,24 +107,6 @@ static void test_nothing_is_cut(void **state) {
     probe_close(&p);
 }
 
-// Overwrites one element of an F32 tensor in the file.
-static void patch(const char *path, const char *tensor, uint64_t element, float value) {
-    struct arena *a = arena_create("test");
-    struct str bytes;
-    struct gguf *g;
-    struct err e = {0};
-    ASSERT_OK(gguf_open(path, a, &g, &e), e);
-    const struct gguf_tensor *t = gguf_tensor_find(g, tensor);
-    assert_true(t != NULL && t->type == TENSOR_F32 && element < t->elements);
-    size_t at = (size_t)(t->data - g->map.p) + element * sizeof value;
-    gguf_close(g);
-    ASSERT_OK(file_read(path, 64 << 20, a, &bytes, &e), e);
-    char *copy = arena_memdup(a, bytes.p, bytes.n);
-    memcpy(copy + at, &value, sizeof value);
-    test_write_file(path, (struct str){copy, bytes.n});
-    arena_destroy(a);
-}
-
 static void test_weights_that_are_not_finite(void **state) {
     (void)state;
     static const char *const tensors[] = {"blk.1.ffn_up.weight", "blk.0.attn_norm.weight",
@@ -134,7 +116,7 @@ static void test_weights_that_are_not_finite(void **state) {
             static char path[600];
             snprintf(path, sizeof path, "%s/not-finite.gguf", test_folder());
             tiny_model_write(path, &(struct tiny_model_options){.biases = true});
-            patch(path, tensors[i], 5, stored ? INFINITY : NAN);
+            tiny_model_patch(path, tensors[i], 5, stored ? INFINITY : NAN);
             const char *sound_path = model_path;
             model_path = path;
             struct err e;
@@ -187,9 +169,9 @@ static void test_values_that_are_not_finite(void **state) {
     snprintf(path, sizeof path, "%s/overflow.gguf", test_folder());
     tiny_model_write(path, &(struct tiny_model_options){.D = D});
     for (uint64_t id = 0; id < V; id++)
-        patch(path, "token_embd.weight", id * D + ELEMENT, id == BAD ? 1.0f : 0.0f);
-    patch(path, "blk.0.attn_norm.weight", ELEMENT, 1e30f);
-    patch(path, "blk.0.attn_k.weight", ELEMENT, 1e10f);
+        tiny_model_patch(path, "token_embd.weight", id * D + ELEMENT, id == BAD ? 1.0f : 0.0f);
+    tiny_model_patch(path, "blk.0.attn_norm.weight", ELEMENT, 1e30f);
+    tiny_model_patch(path, "blk.0.attn_k.weight", ELEMENT, 1e10f);
     int32_t ids[700];
     uint64_t hashes[700];
     probe_ids(4, V, ids, 700);

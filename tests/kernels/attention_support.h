@@ -149,8 +149,9 @@ static inline float reference_folded(float sum, float old, float block, float ne
 
 // The row of query t and head h before its rounding to an operand: E floats. Returns the share of
 // its attention on the sequence's range.
-ENV_WORK float reference_row(const struct sequence *s, bool pairs, uint32_t t, uint32_t h,
-                             enum fault fault, float *out) {
+__attribute__((unused)) ENV_WORK float reference_row(const struct sequence *s, bool pairs,
+                                                     uint32_t t, uint32_t h, enum fault fault,
+                                                     float *out) {
     uint32_t size = fault == SMALL_BLOCKS ? CPU_PAGE / 2 : CPU_PAGE, blocks = t / size + 1;
     struct reference_block all = {0}, next;
     bool started = false;

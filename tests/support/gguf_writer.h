@@ -67,6 +67,8 @@ struct tiny_model_options {
 void tiny_model_write(const char *path, const struct tiny_model_options *o);
 // The keys of a tiny model's tokenizer alone, V tokens.
 void tiny_tokenizer_write(struct gguf_writer *w, const struct tiny_model_options *o);
+// Overwrites one element of an F32 tensor in the file.
+void tiny_model_patch(const char *path, const char *tensor, uint64_t element, float value);
 // Everything of a tiny model, to be changed before it is saved.
 struct gguf_writer tiny_model_open(const struct tiny_model_options *o);
 

@@ -1,7 +1,9 @@
 // A whole Llama model with seeded random weights and a byte-level tokenizer, a few hundred KiB.
+#include "engine/base/file.h"
 #include "engine/base/rng.h"
 #include "engine/rope.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/support.h"
 
 #include <assert.h>
 #include <math.h>
@@ -202,4 +204,21 @@ void tiny_model_write(const char *path, const struct tiny_model_options *o) {
     struct gguf_writer w = tiny_model_open(o);
     gguf_writer_save(&w, path);
     gguf_writer_free(&w);
+}
+
+void tiny_model_patch(const char *path, const char *tensor, uint64_t element, float value) {
+    struct arena *a = arena_create("test");
+    struct str bytes;
+    struct gguf *g;
+    struct err e = {0};
+    ASSERT_OK(gguf_open(path, a, &g, &e), e);
+    const struct gguf_tensor *t = gguf_tensor_find(g, tensor);
+    assert_true(t != NULL && t->type == TENSOR_F32 && element < t->elements);
+    size_t at = (size_t)(t->data - g->map.p) + element * sizeof value;
+    gguf_close(g);
+    ASSERT_OK(file_read(path, 64 << 20, a, &bytes, &e), e);
+    char *copy = arena_memdup(a, bytes.p, bytes.n);
+    memcpy(copy + at, &value, sizeof value);
+    test_write_file(path, (struct str){copy, bytes.n});
+    arena_destroy(a);
 }
