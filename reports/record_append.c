@@ -100,7 +100,7 @@ static int check_parked(struct record_writer *w, const json_t *line, const char 
     if (!record_evidence_due(w->record->identity, t, o)) return 0;
     json_t *evidence;
     TRY(json_need_object(line, "evidence", path, &evidence, e));
-    return record_evidence_read(evidence, path, t, a, &ignored, e);
+    return record_evidence_read(evidence, w->record->identity, path, t, a, &ignored, e);
 }
 
 static int read_parked(struct record_writer *w, const char *path, struct arena *a, struct err *e) {

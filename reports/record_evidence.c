@@ -20,9 +20,9 @@ int record_standing(const struct record_trial *t, struct arena *a, const char **
 }
 
 // The word for one model: of a list "summary,off" the one at the model's place.
-static bool is_off(const json_t *identity, const char *model) {
+static bool has_word(const json_t *identity, const char *model, const char *word) {
     const char *words = json_string_value(json_object_get(identity, "evidence"));
-    if (words == NULL) return true;
+    if (words == NULL) return strcmp(word, "off") == 0;
     size_t i;
     json_t *stored;
     json_array_foreach(json_object_get(identity, "models"), i, stored) {
@@ -31,7 +31,7 @@ static bool is_off(const json_t *identity, const char *model) {
         const char *comma = strchr(words, ',');
         if (comma != NULL) words = comma + 1;
     }
-    return strncmp(words, "off", 3) == 0;
+    return strncmp(words, word, strlen(word)) == 0;
 }
 
 bool record_is_watched(const json_t *identity) {
@@ -39,14 +39,14 @@ bool record_is_watched(const json_t *identity) {
     json_t *stored;
     json_array_foreach(json_object_get(identity, "models"), i, stored) {
         const char *id = json_string_value(json_object_get(stored, "id"));
-        if (id != NULL && !is_off(identity, id)) return true;
+        if (id != NULL && !has_word(identity, id, "off")) return true;
     }
     return false;
 }
 
 bool record_evidence_due(const json_t *identity, const struct record_trial *t,
                          const struct record_outcome *o) {
-    return o->status == STATUS_OK && t->span_count > 0 && !is_off(identity, t->model);
+    return o->status == STATUS_OK && t->span_count > 0 && !has_word(identity, t->model, "off");
 }
 
 void record_due_add(struct record_due *d, const struct record_outcome *o, struct arena *a) {
@@ -202,8 +202,19 @@ static int read_attention(const json_t *o, const char *where, const struct recor
     return all == NULL ? 0 : read_all(all, where, v, a, out, e);
 }
 
-int record_evidence_read(const json_t *o, const char *where, const struct record_trial *t,
-                         struct arena *a, struct record_evidence *out, struct err *e) {
+// All heads stand in a line where the identity says so, and nowhere else.
+static int check_extent(const struct record_evidence *v, const char *where, bool full,
+                        struct err *e) {
+    for (int i = 0; i < v->attention_count; i++)
+        if ((v->attention[i].all != NULL) != full)
+            FAIL(e, ERR_INPUT, "%s: %.60s has %s heads; identity.json says evidence: %s", where,
+                 v->attention[i].constraint, full ? "not all" : "all", full ? "full" : "summary");
+    return 0;
+}
+
+int record_evidence_read(const json_t *o, const json_t *identity, const char *where,
+                         const struct record_trial *t, struct arena *a, struct record_evidence *out,
+                         struct err *e) {
     int64_t layers, heads;
     json_t *list;
     const char **standing;
@@ -221,7 +232,7 @@ int record_evidence_read(const json_t *o, const char *where, const struct record
     for (int i = 0; i < count; i++)
         TRY(read_attention(json_array_get(list, (size_t)i), where, out, standing[i], a,
                            &out->attention[i], e));
-    return 0;
+    return check_extent(out, where, has_word(identity, t->model, "full"), e);
 }
 
 static int check_due(const json_t *o, const char *where, int64_t number,
@@ -245,7 +256,8 @@ int record_evidence_line(struct str line, const char *where, int64_t number, con
     if (result == 0) result = record_check_link(o, where, number, previous, e);
     if (result == 0) result = check_due(o, where, number, due, e);
     if (result == 0)
-        result = record_evidence_read(o, where, &trials[due->trials[number]], a, out, e);
+        result =
+            record_evidence_read(o, due->identity, where, &trials[due->trials[number]], a, out, e);
     json_decref(o);
     if (result != 0 && e != NULL && e->code == ERR_INPUT) e->code = ERR_RECORD;
     return result;
@@ -306,7 +318,7 @@ int record_get_evidence(const struct record *r, int64_t trial, struct arena *a,
     json_t *o = NULL;
     const char *where = r->evidence->file.path;
     TRY(json_parse(r->evidence->of[trial], where, &o, e));
-    int result = record_evidence_read(o, where, &r->trials[trial], a, v, e);
+    int result = record_evidence_read(o, r->identity, where, &r->trials[trial], a, v, e);
     json_decref(o);
     *out = v;
     return result;

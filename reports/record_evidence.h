@@ -9,9 +9,10 @@
 // Without "line" and "previous". The caller owns the result.
 json_t *record_evidence_write(const struct record_evidence *v, int64_t trial, const char *key,
                               int attempt);
-// Constraints must be those of the planned trial.
-int record_evidence_read(const json_t *o, const char *where, const struct record_trial *t,
-                         struct arena *a, struct record_evidence *out, struct err *e);
+// Constraints must be those of the planned trial, and their heads as many as the identity says.
+int record_evidence_read(const json_t *o, const json_t *identity, const char *where,
+                         const struct record_trial *t, struct arena *a, struct record_evidence *out,
+                         struct err *e);
 
 // Is anything watched in a run of this identity?
 bool record_is_watched(const json_t *identity);
@@ -21,6 +22,7 @@ bool record_evidence_due(const json_t *identity, const struct record_trial *t,
 
 // The outcomes that evidence belongs to, as the ledger's lines come.
 struct record_due {
+    const json_t *identity; // of the run
     int64_t *trials;
     int *attempts;
     int64_t count;

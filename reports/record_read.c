@@ -242,7 +242,7 @@ static int read_all(struct record *r, struct arena *a, struct err *e) {
     TRY(read_plan(r, a, e));
     if (file_exists(path_join(a, r->folder, "inputs/index.jsonl")))
         TRY(record_inputs_open(r->folder, &r->inputs, e));
-    struct record_due due = {0};
+    struct record_due due = {.identity = r->identity};
     TRY(read_ledger(r, a, &due, e));
     if (!record_is_watched(r->identity)) return 0;
     return record_evidence_open(r, &due, a, &r->evidence, r->evidence_sha256, e);

@@ -213,6 +213,7 @@ int record_verify(const char *folder, bool prompts, struct buf *findings, bool *
                          folder);
     if (result == 0) result = record_identity_read(path, &v.identity, v.identity_sha256, e);
     if (result == 0) {
+        v.due.identity = v.identity;
         verify_plan(&v);
         verify_ledger(&v);
         verify_evidence(&v);

@@ -171,6 +171,28 @@ static void test_damage(void **state) {
     sample_free(&s);
 }
 
+// No chain guards the last line, so what it must hold is looked for in it: the heads of `full`.
+static void test_heads_missing(void **state) {
+    (void)state;
+    struct sample s;
+    struct err e = {0};
+    struct record *r;
+    sample_make(&s, 54, 4, false);
+    const char *folder = fresh(s.arena);
+    ASSERT_OK(sample_run(&s, folder, 1, &e), e);
+    struct str whole = slurp(s.arena, folder, "evidence.jsonl");
+    size_t at = str_find(whole, STR("\"all\""), line_at(whole, 3));
+    assert_true(at != STR_NONE);
+    char *copy = arena_memdup(s.arena, whole.p, whole.n);
+    copy[at + 1] = 'A'; // an unknown key
+    put_file(s.arena, folder, "evidence.jsonl", (struct str){copy, whole.n});
+    assert_int_equal(record_open(folder, s.arena, &r, &e), -1);
+    assert_int_equal(e.code, ERR_RECORD);
+    assert_non_null(strstr(e.text, "has not all heads"));
+    assert_false(is_sound(folder, "has not all heads"));
+    sample_free(&s);
+}
+
 static void test_not_watched(void **state) {
     (void)state;
     struct sample s;
@@ -197,9 +219,9 @@ static void test_not_watched(void **state) {
 int main(void) {
     log_set_level(LOG_QUIET);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_surplus),     cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_not_watched),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_surplus),       cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_heads_missing), cmocka_unit_test(test_not_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
