@@ -53,6 +53,10 @@ const char *backend_storage_name(enum backend_storage storage) {
     return names[storage];
 }
 
+uint32_t backend_row_stride(const struct backend *b, uint32_t n) {
+    return (n + b->row_alignment - 1) / b->row_alignment * b->row_alignment;
+}
+
 void backend_close(struct backend *b) {
     if (b != NULL) b->ops->close(b);
 }

@@ -166,6 +166,9 @@ struct backend {
     int threads;
 };
 
+// The stride of operand rows of n elements, in elements.
+uint32_t backend_row_stride(const struct backend *b, uint32_t n);
+
 // `auto` takes the best device that is usable and says why in `note`; a name that cannot be served
 // fails and says what is missing.
 int backend_open(const struct backend_options *options, struct backend **out, struct err *e);

@@ -26,14 +26,6 @@ struct bench_ops {
     uint32_t near_rows, near_keys;
 };
 
-static uint32_t largest(uint32_t a, uint32_t b) {
-    return a > b ? a : b;
-}
-
-static uint32_t width_of(const struct model_config *c) {
-    return (c->H + 2 * c->G) * c->E;
-}
-
 static struct backend_part part_of(const struct gguf_tensor *t, uint32_t rows) {
     return (struct backend_part){.name = t->name, .type = t->type, .rows = rows, .data = t->data};
 }
@@ -135,7 +127,7 @@ static int open_parts(struct bench_ops *o, enum backend_storage storage, size_t 
     const struct model_config *c = &o->model->config;
     const struct backend_ops *ops = o->b->ops;
     size_t n = (size_t)o->chunk * o->ld, operands = n * o->b->operand_bytes;
-    size_t outputs = (size_t)o->chunk * largest(2 * c->F, largest(width_of(c), c->D));
+    size_t outputs = (size_t)o->chunk * model_output_width(c);
     if ((size_t)BENCH_FEW_ROWS * c->V > outputs) outputs = (size_t)BENCH_FEW_ROWS * c->V;
     void *random, *y;
     TRY(ops->alloc(o->b, n * sizeof(float), "operands of the benchmark", &random, e));
@@ -161,7 +153,6 @@ static int open_parts(struct bench_ops *o, enum backend_storage storage, size_t 
 
 int bench_ops_open(const struct model *m, const struct session *s, size_t near_bytes,
                    struct bench_ops **out, struct err *e) {
-    const struct model_config *c = &m->config;
     struct bench_ops *o = calloc(1, sizeof *o);
     if (o == NULL) mem_exhausted("ops of the benchmark", sizeof *o);
     o->model = m;
@@ -169,8 +160,7 @@ int bench_ops_open(const struct model *m, const struct session *s, size_t near_b
     o->weights = session_weights(s);
     o->chunk = session_plan(s)->chunk_tokens;
     if (o->chunk > BENCH_ROWS) o->chunk = BENCH_ROWS;
-    uint32_t a = o->b->row_alignment;
-    o->ld = (largest(largest(c->D, c->F), c->H * c->E) + a - 1) / a * a;
+    o->ld = backend_row_stride(o->b, model_input_width(&m->config));
     if (open_parts(o, session_storage(s, 1), near_bytes, e) != 0) {
         bench_ops_close(o);
         return -1;
@@ -192,7 +182,7 @@ void bench_ops_close(struct bench_ops *o) {
 
 static uint32_t outputs_of(const struct model_config *c, enum bench_matrix which) {
     switch (which) {
-    case BENCH_QKV: return width_of(c);
+    case BENCH_QKV: return model_qkv_width(c);
     case BENCH_GATE_UP: return 2 * c->F;
     case BENCH_HEAD: return c->V;
     default: return c->D;

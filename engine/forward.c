@@ -41,29 +41,20 @@ struct forward {
     float *shares; // host, as BUFFER_SHARES
 };
 
-static uint32_t stride(const struct backend *b, uint32_t n) {
-    uint32_t a = b->row_alignment;
-    return (n + a - 1) / a * a;
-}
-
-static uint32_t qkv_width(const struct model_config *c) {
-    return (c->H + 2 * c->G) * c->E;
-}
-
 static void buffer_sizes(const struct backend *b, const struct model_config *c, uint32_t rows,
                          uint32_t watched, uint64_t bytes[BUFFER_COUNT]) {
     uint64_t f = sizeof(float), o = b->operand_bytes, r = rows;
     bytes[BUFFER_X] = r * c->D * f;
     bytes[BUFFER_X_WANTED] = bytes[BUFFER_X];
-    bytes[BUFFER_NORM] = r * stride(b, c->D) * o;
-    bytes[BUFFER_QKV] = r * qkv_width(c) * f;
-    bytes[BUFFER_Q] = r * stride(b, c->H * c->E) * o;
-    bytes[BUFFER_K] = r * stride(b, c->G * c->E) * o;
+    bytes[BUFFER_NORM] = r * backend_row_stride(b, c->D) * o;
+    bytes[BUFFER_QKV] = r * model_qkv_width(c) * f;
+    bytes[BUFFER_Q] = r * backend_row_stride(b, c->H * c->E) * o;
+    bytes[BUFFER_K] = r * backend_row_stride(b, c->G * c->E) * o;
     bytes[BUFFER_V] = bytes[BUFFER_K];
     bytes[BUFFER_ATTENDED] = bytes[BUFFER_Q];
     bytes[BUFFER_ATTENDED_WANTED] = bytes[BUFFER_Q];
     bytes[BUFFER_GATE_UP] = r * 2 * c->F * f;
-    bytes[BUFFER_HIDDEN] = r * stride(b, c->F) * o;
+    bytes[BUFFER_HIDDEN] = r * backend_row_stride(b, c->F) * o;
     bytes[BUFFER_ANGLES] = r * c->rope_dimensions * f;
     bytes[BUFFER_LOGITS] = (uint64_t)(rows < LOGIT_ROWS ? rows : LOGIT_ROWS) * c->V * f;
     bytes[BUFFER_SHARES] = (uint64_t)c->L * c->H * watched * f;
@@ -77,19 +68,14 @@ uint64_t forward_bytes(const struct backend *b, const struct model_config *c, ui
     return sum;
 }
 
-static uint32_t largest(uint32_t a, uint32_t b) {
-    return a > b ? a : b;
-}
-
 struct backend_limits forward_limits(const struct model_config *c, uint32_t rows) {
-    uint32_t heads = c->H * c->E;
-    return (struct backend_limits){
-        .rows = rows,
-        .K = largest(largest(c->D, c->F), heads),
-        .N = largest(largest(c->V, 2 * c->F), largest(qkv_width(c), c->D)),
-        .H = c->H,
-        .G = c->G,
-        .E = c->E};
+    uint32_t N = model_output_width(c);
+    return (struct backend_limits){.rows = rows,
+                                   .K = model_input_width(c),
+                                   .N = c->V > N ? c->V : N,
+                                   .H = c->H,
+                                   .G = c->G,
+                                   .E = c->E};
 }
 
 static int check_config(const struct model_config *c, struct err *e) {
@@ -116,11 +102,11 @@ int forward_open(struct backend *b, const struct model_config *c, const struct w
         .w = w,
         .rows = rows,
         .watched = watched,
-        .ld_model = stride(b, c->D),
-        .ld_heads = stride(b, c->H * c->E),
-        .ld_groups = stride(b, c->G * c->E),
-        .ld_hidden = stride(b, c->F),
-        .qkv_width = qkv_width(c),
+        .ld_model = backend_row_stride(b, c->D),
+        .ld_heads = backend_row_stride(b, c->H * c->E),
+        .ld_groups = backend_row_stride(b, c->G * c->E),
+        .ld_hidden = backend_row_stride(b, c->F),
+        .qkv_width = model_qkv_width(c),
         .layer_bytes = b->ops->kv_layer_bytes(b, c->G, c->E),
     };
     f->angles = calloc((size_t)rows * c->rope_dimensions + 1, sizeof *f->angles);

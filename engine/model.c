@@ -399,3 +399,19 @@ int model_open(const char *path, struct arena *a, struct model **out, struct err
 void model_close(struct model *m) {
     if (m) gguf_close(m->file);
 }
+
+static uint32_t largest(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
+}
+
+uint32_t model_qkv_width(const struct model_config *c) {
+    return (c->H + 2 * c->G) * c->E;
+}
+
+uint32_t model_input_width(const struct model_config *c) {
+    return largest(largest(c->D, c->F), c->H * c->E);
+}
+
+uint32_t model_output_width(const struct model_config *c) {
+    return largest(largest(2 * c->F, c->D), model_qkv_width(c));
+}

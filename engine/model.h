@@ -50,6 +50,11 @@ struct model {
 int model_open(const char *path, struct arena *a, struct model **out, struct err *e);
 void model_close(struct model *m);
 
+// Elements of a row: of q, k and v together; of the widest input and output of a layer's products.
+uint32_t model_qkv_width(const struct model_config *c);
+uint32_t model_input_width(const struct model_config *c);
+uint32_t model_output_width(const struct model_config *c);
+
 // Hashes (reads the whole file).
 int model_identify(struct model *m, struct err *e);
 

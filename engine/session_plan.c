@@ -48,15 +48,14 @@ static void plan_total(struct session_plan *p, uint64_t weights_bytes, uint32_t 
 static int plan_storage(struct backend *b, const struct model *m, const struct session_options *o,
                         uint32_t least, struct session_plan *p, struct err *e) {
     const char *weights = o->weights != NULL ? o->weights : "auto";
-    uint64_t stored = weights_bytes(b, m, BACKEND_STORED);
-    uint64_t unpacked = weights_bytes(b, m, BACKEND_UNPACKED);
-    uint64_t both = weights_bytes(b, m, BACKEND_BOTH);
     p->storage_why = "asked for";
     if (strcmp(weights, "stored") == 0) {
         p->storage = BACKEND_STORED;
     } else if (strcmp(weights, "unpacked") == 0) {
         p->storage = BACKEND_UNPACKED;
     } else if (strcmp(weights, "auto") == 0) {
+        uint64_t unpacked = weights_bytes(b, m, BACKEND_UNPACKED);
+        uint64_t both = weights_bytes(b, m, BACKEND_BOTH);
         plan_total(p, unpacked, least);
         bool fits = p->total_bytes <= p->free_bytes;
         // A second form for few rows only where memory is ample and it is another form at all.
@@ -68,11 +67,7 @@ static int plan_storage(struct backend *b, const struct model *m, const struct s
     } else {
         FAIL(e, ERR_CONFIG, "weights: '%s' is not known, it is auto, unpacked or stored", weights);
     }
-    plan_total(p,
-               p->storage == BACKEND_UNPACKED ? unpacked
-               : p->storage == BACKEND_BOTH   ? both
-                                              : stored,
-               least);
+    plan_total(p, weights_bytes(b, m, p->storage), least);
     return 0;
 }
 

@@ -59,16 +59,11 @@ static uint32_t faster_rows(struct weights *w, uint32_t layers, const struct tri
     return 0;
 }
 
-static uint32_t largest(uint32_t a, uint32_t b) {
-    return a > b ? a : b;
-}
-
 int weights_choose(struct weights *w, const struct model_config *c, uint32_t layers,
                    struct err *e) {
     struct backend *b = w->backend;
-    uint32_t inner = largest(largest(c->D, c->F), c->H * c->E);
-    struct trial t = {.ldx = (inner + b->row_alignment - 1) / b->row_alignment * b->row_alignment,
-                      .ldy = largest(largest(2 * c->F, c->D), (c->H + 2 * c->G) * c->E)};
+    struct trial t = {.ldx = backend_row_stride(b, model_input_width(c)),
+                      .ldy = model_output_width(c)};
     size_t x_bytes = (size_t)ROWS_MOST * t.ldx * b->operand_bytes;
     void *y = NULL;
     TRY(b->ops->alloc(b, x_bytes, "operands", &t.x, e)); // zeros
