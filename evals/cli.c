@@ -97,6 +97,7 @@ const struct cli_verb cli_verbs[] = {
      "number of tokens, and what ended the reply (stop, stop_string, length).",
      cli_generate},
     {"bench", "MODEL", "prefill, decode and batch speed beside the machine's ceiling",
+     "ppN reads a prompt of N tokens, tgN writes N tokens of a reply, x B as B replies at once.\n"
      "Each test stands beside the speed that the ceiling which holds it allows: compute\n"
      "(multiply-adds as the op table's products use them), memory (reading what the test reads),\n"
      "or for few rows issue (the same op on data in the cores' own caches). Ceilings are measured\n"
@@ -144,13 +145,13 @@ static void print_verb_help(const char *name, const struct cli_option *options, 
     printf("\n%s", exit_codes);
 }
 
-static int parse_number(const char *name, const char *text, int64_t *out, struct err *e) {
+static int parse_number(const struct cli_option *o, const char *text, struct err *e) {
     char *end;
     errno = 0;
     intmax_t value = strtoimax(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0')
-        FAIL(e, ERR_USAGE, "%s takes a whole number, not \"%s\"", name, text);
-    *out = value;
+        FAIL(e, ERR_USAGE, "%s %s takes a whole number, not \"%s\"", o->name, o->value, text);
+    *o->number = value;
     return 0;
 }
 
@@ -159,7 +160,7 @@ static int store_value(const struct cli_option *o, const char *value, struct err
         *o->text = value;
         return 0;
     }
-    if (o->number != NULL) return parse_number(o->name, value, o->number, e);
+    if (o->number != NULL) return parse_number(o, value, e);
     if (o->list->count == CLI_LIST_MOST)
         FAIL(e, ERR_USAGE, "%s is given more than %d times", o->name, CLI_LIST_MOST);
     o->list->items[o->list->count++] = value;

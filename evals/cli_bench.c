@@ -115,7 +115,8 @@ static void print_table(const struct settings *set, const struct session *s,
     printf("ceilings:");
     if (r->flop_per_s.median > 0) printf(" %.1f GFLOP/s", 1e-9 * r->flop_per_s.median);
     if (r->read_bytes_per_s.median > 0)
-        printf(" reading %.1f GB/s", 1e-9 * r->read_bytes_per_s.median);
+        printf("%s reading %.1f GB/s", r->flop_per_s.median > 0 ? "," : "",
+               1e-9 * r->read_bytes_per_s.median);
     printf("\n");
     const char *kind = "";
     for (int i = 0; i < r->count; i++) {

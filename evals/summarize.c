@@ -364,7 +364,7 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     TRY(summarize_attention(r, &t, a, out, &grids, e));
     out->grids = grids.p;
     out->grid_count = grids.count;
-    out->does_not_show = summarize_limits(&t, a);
+    out->does_not_show = summarize_limits(&t, r->evidence != NULL, a);
     TRY(review_sentence(r, a, &out->audit, e));
     return gates_judge(&t, r, out->complete, NULL, a, &out->gates, &out->gate_count, e);
 }

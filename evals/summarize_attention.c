@@ -169,7 +169,7 @@ static const char *strongest_words(struct arena *a, const struct attended *c) {
         if (best == NULL || v->n > best->n || (v->n == best->n && before)) best = v;
     }
     if (best == NULL) return "-";
-    return arena_printf(a, "layer %d head %d: %.0f %% (in %d of %d)", best->layer, best->head,
+    return arena_printf(a, "L%dH%d %.0f %% (%d/%d)", best->layer, best->head,
                         percent(best->share_sum, best->n), best->n, c->n);
 }
 
@@ -244,15 +244,15 @@ static void say(const struct gathering *g, int model, int constraint, struct gri
     const char *met = "", *id = t->x->constraints[constraint].id;
     if (sum.verdict_n[0] > 0 && sum.verdict_n[1] > 0)
         met = arena_printf(l->arena,
-                           "; %.2f %% in the %d that met it, %.2f %% in the %d that did not",
+                           " (%.2f %% in the %d that met it, %.2f %% in the %d that did not)",
                            percent(sum.verdict_reply[1], sum.verdict_n[1]), sum.verdict_n[1],
                            percent(sum.verdict_reply[0], sum.verdict_n[0]), sum.verdict_n[0]);
     grids_say(l, grid,
               arena_printf(l->arena,
-                           "%s gets %.2f %% of the attention of %d replies and has %.2f %% of the "
-                           "tokens%s.",
-                           id, percent(sum.reply, sum.replied), sum.replied,
-                           percent(sum.reply_tokens, sum.replied), met));
+                           "Of the attention of %d replies %.2f %% falls on %s%s, which is %.2f %% "
+                           "of the tokens in view: evidence, not cause.",
+                           sum.replied, percent(sum.reply, sum.replied), id, met,
+                           percent(sum.reply_tokens, sum.replied)));
 }
 
 static void add_grid(const struct gathering *g, const struct summary *s, int model,
@@ -265,7 +265,7 @@ static void add_grid(const struct gathering *g, const struct summary *s, int mod
         "share of tokens",
         "attended at the prompt's end",
         "attended in the reply",
-        "strongest head",
+        "strongest head in the reply",
         "used (met)",
         "attended in the reply where met / not met",
     };
@@ -278,8 +278,12 @@ static void add_grid(const struct gathering *g, const struct summary *s, int mod
         "tokens that is; at the prompt's end by the last prompt token, in the reply by each token "
         "that chooses the next. Used: the verdict. Attention is evidence and not cause: a head may "
         "look at a text and make nothing of it, and what was read once is carried on by other "
-        "tokens. Most heads rest on the first token whatever it says, so compare places with each "
-        "other. Layers and heads count from 0.",
+        "tokens. A reply that says a value looks at it while it does, so a larger share where it "
+        "is "
+        "met explains nothing by itself. Most heads rest on the first tokens and the nearest ones "
+        "whatever they say, so a place alone changes the share. Strongest head: the one that is "
+        "first in most trials, its mean share there, and in how many (L6H1: layer 6, head 1, from "
+        "0).",
         heads, COLUMNS);
     for (int c = 0; c < x->constraint_count; c++) add_rows(g, s, model, c, l, grid);
     for (int c = 0; c < x->constraint_count; c++) say(g, model, c, l, grid);

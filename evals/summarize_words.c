@@ -132,7 +132,7 @@ static void add_places(struct buf *b, const struct tally *t) {
     }
 }
 
-const char *summarize_limits(const struct tally *t, struct arena *a) {
+const char *summarize_limits(const struct tally *t, bool evidence, struct arena *a) {
     const struct experiment *x = t->x;
     const struct experiment_generation *g = &x->generation;
     struct buf b = {0};
@@ -166,5 +166,8 @@ const char *summarize_limits(const struct tally *t, struct arena *a) {
                "A verdict tells whether the reply honours a constraint by the experiment's checks; "
                "it does not tell why, and %s not stand for other models, tasks or languages.",
                x->model_count == 1 ? "one model does" : "these models do");
+    if (evidence)
+        buf_add_c(&b, " Shares of attention are plain means, without intervals or tests: they tell "
+                      "where a model looks, not what it makes of it.");
     return buf_take(&b, a).p;
 }

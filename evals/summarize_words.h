@@ -17,7 +17,8 @@ void summarize_remarks(const struct experiment *x, struct tally *t, int model,
                        const struct reach *reach, int constraint, struct arena *a,
                        struct summary_table *table);
 
-// A paragraph made from the design: depths, lengths, repeats, wording, filler, decoding.
-const char *summarize_limits(const struct tally *t, struct arena *a);
+// A paragraph made from the design: depths, lengths, repeats, wording, filler, decoding, and where
+// there is `evidence` of attention, what that leaves open.
+const char *summarize_limits(const struct tally *t, bool evidence, struct arena *a);
 
 #endif
