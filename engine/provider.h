@@ -73,12 +73,11 @@ struct provider_memory {
 };
 
 struct provider_capabilities {
-    bool exact_ids;         // tokenize gives the ids that the model consumes
-    bool log_probabilities; // not asked for by the run loop yet
-    bool evidence;          // says what attention the spans of a request get; has exact ids
-    bool deterministic;     // equal requests give equal bytes
-    bool reads_key; // the reply depends on the trial's key too (a script, a made-up subject)
-    int in_flight;  // how many requests it takes at once
+    bool exact_ids;     // tokenize gives the ids that the model consumes
+    bool evidence;      // says what attention the spans of a request get; has exact ids
+    bool deterministic; // equal requests give equal bytes
+    bool reads_key;     // the reply depends on the trial's key too (a script, a made-up subject)
+    int in_flight;      // how many requests it takes at once
     uint32_t context_tokens; // prompt and reply together; 0: not limited by the provider
     struct provider_memory memory;
 };
