@@ -65,6 +65,10 @@ bool plan_same_prompt(const struct record_trial *a, const struct record_trial *b
                 : strcmp(a->prompt_sha256, b->prompt_sha256) == 0);
 }
 
+bool plan_same_stream(const struct record_trial *a, const struct record_trial *b) {
+    return strcmp(a->seed, b->seed) == 0;
+}
+
 // Within one cell equal prompts come from one repeat only: in plan order such trials are
 // neighbours.
 static int repeats_check(const struct planner *p, struct err *e) {
@@ -98,7 +102,7 @@ int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int6
         if (groups[i] >= 0) continue;
         const struct record_trial *t = &trials[i];
         for (int64_t k = i + 1; k < count && plan_same_prompt(t, &trials[k]); k++) {
-            if (strcmp(t->seed, trials[k].seed) != 0) continue;
+            if (!plan_same_stream(t, &trials[k])) continue;
             if (groups[i] < 0) groups[i] = next++;
             groups[k] = groups[i];
         }

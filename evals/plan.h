@@ -41,6 +41,8 @@ struct rng plan_sampling_stream(const struct experiment *x, const struct record_
 // Does one model get the same ids (without exact ids: the same text)? Such trials are neighbours in
 // plan order.
 bool plan_same_prompt(const struct record_trial *a, const struct record_trial *b);
+// Are the replies to both drawn from one stream of random numbers?
+bool plan_same_stream(const struct record_trial *a, const struct record_trial *b);
 
 // How many tokens trial `at` of a plan shares with trial `before`, by what the lines between say of
 // their neighbours: ids are in order, so the prefix of two is the shortest on the way. 0 where

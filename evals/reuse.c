@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_seed(const struct record_trial *a, const struct record_trial *b) {
-    return strcmp(a->seed, b->seed) == 0;
-}
-
 static void add_note(struct reuse_source *s, struct arena *a, const char *note) {
     s->notes = arena_more(a, s->notes, (size_t)s->note_count, sizeof *s->notes);
     s->notes[s->note_count++] = note;
@@ -131,7 +127,7 @@ static const struct record_trial *head_of(const struct record_trial *plan,
                                           const struct record_trial *t) {
     const struct record_trial *head = t;
     for (const struct record_trial *at = t; at-- > plan && plan_same_prompt(at, t);)
-        if (same_seed(at, t) && evidence_same_spans(at, t)) head = at;
+        if (plan_same_stream(at, t) && evidence_same_spans(at, t)) head = at;
     return head;
 }
 
@@ -140,8 +136,8 @@ static bool fits(const struct reuse *u, int model, const struct record *r,
                  const struct record_trial *then, const struct record_trial *t,
                  const struct record_trial *head) {
     if (then->reply_tokens_max != t->reply_tokens_max) return false;
-    if (!u->reads_key[model]) return u->greedy || same_seed(then, t);
-    return same_seed(then, t) && strcmp(then->key, head->key) == 0 &&
+    if (!u->reads_key[model]) return u->greedy || plan_same_stream(then, t);
+    return plan_same_stream(then, t) && strcmp(then->key, head->key) == 0 &&
            strcmp(then->prompt_sha256, head->prompt_sha256) == 0 &&
            head_of(r->trials, then) == then;
 }
@@ -152,19 +148,12 @@ static bool watched_alike(const struct reuse *u, int model, const struct record_
     return strcmp(u->evidence[model], "off") == 0 || evidence_same_spans(then, t);
 }
 
-static bool same_reply(const struct record_outcome *a, const struct record_outcome *b) {
-    bool ids = a->id_count == b->id_count &&
-               (a->id_count == 0 || memcmp(a->ids, b->ids, a->id_count * sizeof *a->ids) == 0);
-    return ids && str_equal(a->reply, b->reply) && a->tokens == b->tokens &&
-           strcmp(a->finish, b->finish) == 0;
-}
-
 static int take(struct reuse_reply *reply, const struct reuse_source *s, int64_t at,
                 struct err *e) {
     const struct record_outcome *o = s->record->outcomes[at];
     if (reply->outcome == NULL) {
         *reply = (struct reuse_reply){o, &s->record->trials[at], s->record};
-    } else if (!same_reply(reply->outcome, o)) {
+    } else if (!record_same_reply(reply->outcome, o)) {
         FAIL(e, ERR_RECORD,
              "--reuse %s: the reply to %.200s is another one than that to %.200s in %s, though "
              "model, prompt and settings are the same; one of the two was edited or is of a faulty "

@@ -48,13 +48,9 @@ bool run_is_interrupted(void) {
     return atomic_load(&interrupted);
 }
 
-bool run_same_stream(const struct record_trial *a, const struct record_trial *b) {
-    return strcmp(a->seed, b->seed) == 0;
-}
-
 // Of two trials with one prompt.
 static bool same_reply_asked(const struct record_trial *a, const struct record_trial *b) {
-    return run_same_stream(a, b) && evidence_same_spans(a, b);
+    return plan_same_stream(a, b) && evidence_same_spans(a, b);
 }
 
 // ---- outcomes ----------------------------------------------------------------------------------

@@ -24,9 +24,6 @@ struct run {
 
 bool run_is_interrupted(void);
 
-// Do both draw from one stream of random numbers?
-bool run_same_stream(const struct record_trial *a, const struct record_trial *b);
-
 // A line of timings.jsonl, as far as it says which trial, when and where. The caller's.
 json_t *run_timing(const struct run *r, const struct record_trial *t);
 // Judges a reply and puts the outcome down under this trial's key. `timing` may be NULL.

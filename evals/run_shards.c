@@ -1,4 +1,5 @@
 // Merging: what a record has of the same run is taken over, verdicts made anew.
+#include "evals/plan.h"
 #include "evals/run_internal.h"
 
 #include <string.h>
@@ -16,12 +17,6 @@ static int check_shard(const struct run *r, const struct record *shard, struct e
     return 0;
 }
 
-static bool same_reply(const struct record_outcome *a, const struct record_outcome *b) {
-    bool ids = a->id_count == b->id_count &&
-               (a->id_count == 0 || memcmp(a->ids, b->ids, a->id_count * sizeof *a->ids) == 0);
-    return a->status == b->status && str_equal(a->reply, b->reply) && ids;
-}
-
 static int take_reply(struct run *r, struct record *const *shards, int64_t trial, struct err *e) {
     const struct record_trial *t = &r->record->trials[trial];
     const struct record_outcome *taken = NULL;
@@ -31,11 +26,11 @@ static int take_reply(struct run *r, struct record *const *shards, int64_t trial
         const struct record_outcome *known = at < 0 ? NULL : shards[i]->outcomes[at];
         if (known == NULL || known->status == STATUS_ERROR) continue;
         const struct record_trial *then = &shards[i]->trials[at];
-        if (!run_same_stream(then, t) || strcmp(then->prompt_sha256, t->prompt_sha256) != 0 ||
+        if (!plan_same_stream(then, t) || strcmp(then->prompt_sha256, t->prompt_sha256) != 0 ||
             strcmp(then->ids_sha256, t->ids_sha256) != 0)
             FAIL(e, ERR_CONFIG, "%s: is no shard of this run: its trial %.200s has another prompt",
                  shards[i]->folder, t->key);
-        if (taken != NULL && !same_reply(taken, known))
+        if (taken != NULL && !record_same_reply(taken, known))
             FAIL(e, ERR_CONFIG,
                  "%s: its trial %.200s ended otherwise than in the shards before it; what was "
                  "recorded of one trial must be the same everywhere",

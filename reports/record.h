@@ -226,6 +226,8 @@ struct record {
 int record_open(const char *folder, struct arena *a, struct record **out, struct err *e);
 void record_close(struct record *r);
 int64_t record_find(const struct record *r, const char *key); // trial number, or -1
+// Did two trials end alike, with one reply?
+bool record_same_reply(const struct record_outcome *a, const struct record_outcome *b);
 
 // The constraints that stand in a trial's prompt, each once, in the order of their first spans;
 // returns how many there are.

@@ -274,6 +274,15 @@ int64_t record_find(const struct record *r, const char *key) {
     return record_map_get(r->keys, key);
 }
 
+bool record_same_reply(const struct record_outcome *a, const struct record_outcome *b) {
+    if (a->status != b->status || a->tokens != b->tokens || a->id_count != b->id_count ||
+        (a->finish == NULL) != (b->finish == NULL))
+        return false;
+    return (a->id_count == 0 || memcmp(a->ids, b->ids, a->id_count * sizeof *a->ids) == 0) &&
+           str_equal(a->reply, b->reply) &&
+           (a->finish == NULL || strcmp(a->finish, b->finish) == 0);
+}
+
 int record_get_prompt(const struct record *r, const char *prompt_sha256, struct arena *a,
                       struct record_part **parts, size_t *count, struct str *text, struct err *e) {
     if (r->inputs == NULL)
