@@ -23,10 +23,7 @@ static const char *below(const char *name) {
 }
 
 static struct str slurp(const char *name) {
-    struct str text;
-    struct err e = {0};
-    ASSERT_OK(file_read(below(name), 1 << 26, test_arena, &text, &e), e);
-    return text;
+    return test_read(test_arena, below(name));
 }
 
 static void expect(int code, const char *arguments) {

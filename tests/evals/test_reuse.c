@@ -34,12 +34,11 @@ static const char *below(const char *name) {
 }
 
 static void expect(int code, const char *command) {
-    struct err e = {0};
     int status = system(arena_printf(test_arena, "cd %s && PATH=%s:$PATH && { %s; } > out 2> said",
                                      fast_folder(), LACUNA_BINARY_DIR, command));
     assert_true(WIFEXITED(status));
-    ASSERT_OK(file_read(below("out"), 1 << 24, test_arena, &out, &e), e);
-    ASSERT_OK(file_read(below("said"), 1 << 24, test_arena, &said, &e), e);
+    out = test_read(test_arena, below("out"));
+    said = test_read(test_arena, below("said"));
     if (WEXITSTATUS(status) != code)
         fail_msg("%s: exit code %d, not %d\n%s%s", command, WEXITSTATUS(status), code, out.p,
                  said.p);
@@ -50,10 +49,7 @@ static void assert_holds(struct str text, const char *what) {
 }
 
 static size_t count_in(const char *file, const char *what) {
-    struct str text;
-    struct err e = {0};
-    ASSERT_OK(file_read(below(file), 1 << 24, test_arena, &text, &e), e);
-    return str_count(text, str_from(what));
+    return str_count(test_read(test_arena, below(file)), str_from(what));
 }
 
 // Runs `arguments` cold and with --reuse, and compares. Returns how many replies were taken.
@@ -172,40 +168,19 @@ static void sampled_replies_follow_their_streams(void **state) {
                        "from other sampling streams");
 }
 
-// The two rows give one prompt at one place; the script tells them apart by their keys.
-static const char equal_text[] =
-    "lacuna: 1\n"
-    "name: equal\n"
-    "seed: 3\n"
-    "models: [{id: m, fixture: g.json, context_tokens: 4096}]\n"
-    "generation: {max_tokens: 40, temperature: 0.7, samples: 2}\n"
-    "prompt:\n"
-    "  messages: [{role: user, text: \"{{filler}}\\n\\nState both.\"}]\n"
-    "  filler: {kind: prose}\n"
-    "constraints:\n"
-    "  - {id: order, kind: state, text: \"The order number is {{code}}.\",\n"
-    "     vars: {code: {kind: digits, count: 5}}, value: \"{{code}}\"}\n"
-    "  - {id: day, kind: state, text: \"The pickup day is {{day}}.\", value: \"{{day}}\",\n"
-    "     vars: {day: {kind: choice, choices: [Monday, Tuesday, Friday]}}}\n"
-    "placements:\n"
-    "  - {id: a, move: [order], depths: [start, middle], others: {day: 25%}}\n"
-    "  - {id: b, move: [day], depths: [25%], others: {order: middle}}\n"
-    "lengths: {tokens: [160]}\n"
-    "repeats: 2\n"
-    "arms: [placed]\n";
-
+// Two rows give one prompt at one place; the script tells them apart by their keys.
 static void scripted_replies_go_by_key(void **state) {
     (void)state;
     sample_experiment(
         test_arena, fast_folder(), "g", 3, "\"in_flight\": 2",
         "{\"key\": \"/b@\", \"reply\": \"b {{sample}}\"}, {\"reply\": \"a {{sample}}\"}");
-    test_write(below("equal.yaml"), str_from(equal_text));
+    sample_equal_experiment(test_arena, fast_folder(), "g");
     expect(0, "lacuna run equal.yaml -o equal");
-    assert_int_equal(assert_same("equal.yaml --set repeats=3", "--reuse equal"), 12);
+    assert_int_equal(assert_same("equal.yaml --set repeats=4", "--reuse equal"), 18);
     assert_int_equal(assert_same("equal.yaml --only placement=b", "--reuse equal"), 0);
     expect(0, "lacuna run equal.yaml --only placement=b -o rows-b");
     assert_int_equal(assert_same("equal.yaml", "--reuse rows-b"), 0);
-    assert_int_equal(assert_same("equal.yaml --set generation.samples=3", "--reuse equal"), 12);
+    assert_int_equal(assert_same("equal.yaml --set generation.samples=3", "--reuse equal"), 18);
 }
 
 // What was watched comes along; a full account gives a summary, and none at all is none.

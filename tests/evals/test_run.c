@@ -188,33 +188,9 @@ static void test_interrupt(void **state) {
     arena_destroy(a);
 }
 
-static const char equal_text[] =
-    "lacuna: 1\n"
-    "name: equal\n"
-    "seed: 3\n"
-    "models: [{id: m, fixture: g.json, context_tokens: 4096}]\n"
-    "generation: {max_tokens: 40, temperature: 0.7, samples: 2}\n"
-    "prompt:\n"
-    "  messages: [{role: user, text: \"{{filler}}\\n\\nState both.\"}]\n"
-    "  filler: {kind: prose}\n"
-    "constraints:\n"
-    "  - {id: order, kind: state, text: \"The order number is {{code}}.\",\n"
-    "     vars: {code: {kind: digits, count: 5}}, value: \"{{code}}\"}\n"
-    "  - {id: day, kind: state, text: \"The pickup day is {{day}}.\", value: \"{{day}}\",\n"
-    "     vars: {day: {kind: choice, choices: [Monday, Tuesday, Friday]}}}\n"
-    "placements:\n"
-    "  - {id: a, move: [order], depths: [start, middle], others: {day: 25%}}\n"
-    "  - {id: b, move: [day], depths: [25%], others: {order: middle}}\n"
-    "lengths: {tokens: [160]}\n"
-    "repeats: 3\n"
-    "arms: [placed]\n";
-
 static size_t count_in_file(struct arena *a, const char *folder, const char *name,
                             const char *what) {
-    struct str text;
-    struct err e = {0};
-    ASSERT_OK(file_read(path_join(a, folder, name), 1 << 24, a, &text, &e), e);
-    return str_count(text, str_from(what));
+    return str_count(test_read(a, path_join(a, folder, name)), str_from(what));
 }
 
 // Equal ids and equal sampling stream: computed once, a line for each, also across a resume.
@@ -224,8 +200,7 @@ static void test_equal_trials(void **state) {
     struct err e = {0};
     sample_experiment(a, fast_folder(), "g", 3, "\"in_flight\": 2, \"order\": \"shuffled\"",
                       "{\"reply\": \"{{sample}} {{0}}\", \"copy_after\": [\"number is \"]}");
-    const char *experiment = path_join(a, fast_folder(), "equal.yaml");
-    ASSERT_OK(file_write_atomic(experiment, str_from(equal_text), &e), e);
+    const char *experiment = sample_equal_experiment(a, fast_folder(), "g");
     const char *folder = fresh(a, "equal");
     struct run_result result;
     run_ok(experiment, folder, &result);

@@ -38,13 +38,6 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static struct str read_whole(const char *path) {
-    struct str text;
-    struct err e = {0};
-    ASSERT_OK(file_read(path, (size_t)1 << 24, arena, &text, &e), e);
-    return text;
-}
-
 static void write_whole(const char *path, struct str text) {
     struct err e = {0};
     ASSERT_OK(file_write_atomic(path, text, &e), e);
@@ -58,7 +51,7 @@ static int lacuna(const char *arguments, const char *input, struct str *answer) 
     int status = system(
         arena_printf(arena, "%s/lacuna %s < %s > %s 2>&1", LACUNA_BINARY_DIR, arguments, in, out));
     assert_true(WIFEXITED(status));
-    *answer = read_whole(out);
+    *answer = test_read(arena, out);
     return WEXITSTATUS(status);
 }
 
@@ -70,7 +63,7 @@ static int lacuna(const char *arguments, const char *input, struct str *answer) 
 
 // The experiment with one text replaced by another, as a file beside it.
 static const char *changed(const char *name, const char *from, const char *to) {
-    struct str text = read_whole(experiment);
+    struct str text = test_read(arena, experiment);
     size_t at = str_find(text, str_from(from), 0);
     assert_true(at != STR_NONE);
     struct buf b = {0};
@@ -92,14 +85,14 @@ static const char *scores_file(struct str answer) {
 
 static void the_same_checks_give_the_same_verdicts(void **state) {
     (void)state;
-    struct str ledger = read_whole(path_join(arena, run, "trials.jsonl")), answer;
+    struct str ledger = test_read(arena, path_join(arena, run, "trials.jsonl")), answer;
     assert_int_equal(lacuna(arena_printf(arena, "score %s", run), "", &answer), 0);
     ASSERT_HAS(answer, "36 trials scored, 0 verdicts changed");
-    struct str first = read_whole(scores_file(answer));
+    struct str first = test_read(arena, scores_file(answer));
     assert_int_equal(lacuna(arena_printf(arena, "score %s", run), "", &answer), 0);
     ASSERT_HAS(answer, "(was there already)");
-    assert_true(str_equal(first, read_whole(scores_file(answer))));
-    assert_true(str_equal(ledger, read_whole(path_join(arena, run, "trials.jsonl"))));
+    assert_true(str_equal(first, test_read(arena, scores_file(answer))));
+    assert_true(str_equal(ledger, test_read(arena, path_join(arena, run, "trials.jsonl"))));
     struct str verified;
     assert_int_equal(lacuna(arena_printf(arena, "verify %s", run), "", &verified), 0);
     // An edited file is no longer what scoring gives.
@@ -112,7 +105,7 @@ static void the_same_checks_give_the_same_verdicts(void **state) {
 
 static void changed_checks_are_scored_apart(void **state) {
     (void)state;
-    struct str ledger = read_whole(path_join(arena, run, "trials.jsonl")), answer;
+    struct str ledger = test_read(arena, path_join(arena, run, "trials.jsonl")), answer;
     // The fixture always says "tuesday" in small letters.
     const char *other =
         changed("case.yaml", "value: \"{{day}}\",", "value: \"{{day}}\", ignore_case: true,");
@@ -131,7 +124,7 @@ static void changed_checks_are_scored_apart(void **state) {
     }
     // The file names what it read; each line carries the hash of the one before; the last is the
     // end.
-    struct str file = read_whole(json_string_value(json_object_get(o, "file")));
+    struct str file = test_read(arena, json_string_value(json_object_get(o, "file")));
     char previous[HASH_HEX_SIZE] = "", ledger_sha256[HASH_HEX_SIZE];
     hash_bytes(ledger.p, ledger.n, ledger_sha256);
     size_t lines = 0;
@@ -155,7 +148,7 @@ static void changed_checks_are_scored_apart(void **state) {
     assert_int_equal(lines, 37);
     assert_string_equal(json_string_value(json_object_get(o, "sha256")), previous);
     json_decref(o);
-    assert_true(str_equal(ledger, read_whole(path_join(arena, run, "trials.jsonl"))));
+    assert_true(str_equal(ledger, test_read(arena, path_join(arena, run, "trials.jsonl"))));
 }
 
 static void gates_of_the_changed_file_decide(void **state) {

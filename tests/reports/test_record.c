@@ -15,15 +15,11 @@ static const char *fresh(struct arena *a, const char *name) {
 }
 
 static struct str slurp(struct arena *a, const char *folder, const char *name) {
-    struct str text;
-    struct err e = {0};
-    ASSERT_OK(file_read(path_join(a, folder, name), (size_t)1 << 30, a, &text, &e), e);
-    return text;
+    return test_read(a, path_join(a, folder, name));
 }
 
 static void put_file(struct arena *a, const char *folder, const char *name, struct str text) {
-    struct err e = {0};
-    ASSERT_OK(file_write_atomic(path_join(a, folder, name), text, &e), e);
+    test_write(path_join(a, folder, name), text);
 }
 
 static void assert_same_text(struct str a, struct str b) {

@@ -31,17 +31,35 @@ static const char text[] =
     "repeats: %d\n"
     "arms: [placed, absent, short]\n";
 
+static const char equal_text[] =
+    "lacuna: 1\n"
+    "name: equal\n"
+    "seed: 3\n"
+    "models: [{id: m, fixture: %s.json, context_tokens: 4096}]\n"
+    "generation: {max_tokens: 40, temperature: 0.7, samples: 2}\n"
+    "prompt:\n"
+    "  messages: [{role: user, text: \"{{filler}}\\n\\nState both.\"}]\n"
+    "  filler: {kind: prose}\n"
+    "constraints:\n"
+    "  - {id: order, kind: state, text: \"The order number is {{code}}.\",\n"
+    "     vars: {code: {kind: digits, count: 5}}, value: \"{{code}}\"}\n"
+    "  - {id: day, kind: state, text: \"The pickup day is {{day}}.\", value: \"{{day}}\",\n"
+    "     vars: {day: {kind: choice, choices: [Monday, Tuesday, Friday]}}}\n"
+    "placements:\n"
+    "  - {id: a, move: [order], depths: [start, middle], others: {day: 25%%}}\n"
+    "  - {id: b, move: [day], depths: [25%%], others: {order: middle}}\n"
+    "lengths: {tokens: [160]}\n"
+    "repeats: 3\n"
+    "arms: [placed]\n";
+
 // Of a run that was watched, and of no other.
 static void assert_equal_evidence(struct arena *a, const char *left, const char *right) {
     const char *one = path_join(a, left, "evidence.jsonl");
     const char *other = path_join(a, right, "evidence.jsonl");
-    struct str l, r;
-    struct err e = {0};
     assert_int_equal(file_exists(one), file_exists(other));
     if (!file_exists(one)) return;
-    ASSERT_OK(file_read(one, (size_t)1 << 30, a, &l, &e), e);
-    ASSERT_OK(file_read(other, (size_t)1 << 30, a, &r, &e), e);
-    if (!str_equal(l, r)) fail_msg("evidence.jsonl: differs from that of %s", right);
+    if (!str_equal(test_read(a, one), test_read(a, other)))
+        fail_msg("evidence.jsonl: differs from that of %s", right);
 }
 
 static void write_text(struct arena *a, const char *folder, const char *name, const char *content) {
@@ -57,6 +75,11 @@ const char *sample_experiment(struct arena *a, const char *folder, const char *n
         a, folder, arena_printf(a, "%s.json", name),
         arena_printf(a, "{\"lacuna_fixture\": 1, %s, \"rules\": [%s]}\n", rules_head, rules));
     return arena_printf(a, "%s/%s.yaml", folder, name);
+}
+
+const char *sample_equal_experiment(struct arena *a, const char *folder, const char *rules) {
+    write_text(a, folder, "equal.yaml", arena_printf(a, equal_text, rules));
+    return path_join(a, folder, "equal.yaml");
 }
 
 const char *sample_local_experiment(struct arena *a, const char *folder, const char *name,
@@ -104,10 +127,8 @@ void assert_equal_runs(const char *left, const char *right) {
                                         "results.csv",        "junit.xml"};
     struct arena *a = arena_create("test");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct str l, r;
-        struct err e = {0};
-        ASSERT_OK(file_read(path_join(a, left, names[i]), (size_t)1 << 30, a, &l, &e), e);
-        ASSERT_OK(file_read(path_join(a, right, names[i]), (size_t)1 << 30, a, &r, &e), e);
+        struct str l = test_read(a, path_join(a, left, names[i]));
+        struct str r = test_read(a, path_join(a, right, names[i]));
         if (!str_equal(l, r)) fail_msg("%s: differs from that of %s", names[i], right);
     }
     assert_equal_evidence(a, left, right);

@@ -11,6 +11,10 @@
 const char *sample_experiment(struct arena *a, const char *folder, const char *name, int repeats,
                               const char *rules_head, const char *rules);
 
+// FOLDER/equal.yaml, of 18 trials on the fixture FOLDER/RULES.json: some of its two rows' prompts
+// are equal, with equal sampling streams. Returns its path.
+const char *sample_equal_experiment(struct arena *a, const char *folder, const char *rules);
+
 // The same experiment on a tiny model with random weights, which is written beside it.
 const char *sample_local_experiment(struct arena *a, const char *folder, const char *name,
                                     int repeats);

@@ -1,5 +1,7 @@
 #include "tests/support/support.h"
 
+#include "engine/base/file.h"
+
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,4 +55,11 @@ void test_write(const char *path, struct str content) {
     FILE *f = fopen(path, "wb");
     if (f == NULL || fwrite(content.p, 1, content.n, f) != content.n || fclose(f) != 0)
         fail_msg("%s: not written", path);
+}
+
+struct str test_read(struct arena *a, const char *path) {
+    struct str text;
+    struct err e = {0};
+    ASSERT_OK(file_read(path, (size_t)1 << 30, a, &text, &e), e);
+    return text;
 }

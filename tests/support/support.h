@@ -27,6 +27,8 @@ char *test_data(struct arena *a, const char *relative);
 
 // A file of these bytes; without the syncs of file_write_atomic, of which hundreds take seconds.
 void test_write(const char *path, struct str content);
+// The bytes of a file, in the arena.
+struct str test_read(struct arena *a, const char *path);
 
 // Fails the test with the error's text unless `result` is 0.
 #define ASSERT_OK(result, e)                                                                       \
