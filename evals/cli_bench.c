@@ -17,7 +17,8 @@
 #define TOKENS_MOST (1 << 22) // of each option
 
 struct settings {
-    const char *path, *prompts, *depths;
+    const char *path;
+    const char *prompts, *depths; // lists as typed; NULL: not typed
     struct bench_options bench;
     int64_t reply, batch, repeats, threads, chunk, memory; // as typed
     bool json;
@@ -136,22 +137,6 @@ static void tell_round(int round, int of) {
     if (isatty(STDERR_FILENO)) fprintf(stderr, "\rround %d of %d ", round + 1, of);
 }
 
-static int run(struct settings *set, struct arena *a, struct err *e) {
-    struct model *m;
-    struct session *s;
-    struct bench_result r;
-    TRY(model_open(set->path, a, &m, e));
-    int result = bench_run(m, &set->bench, a, &s, &r, e);
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r                \r");
-    if (result == 0 && set->json)
-        print_json(set, s, &r);
-    else if (result == 0)
-        print_table(set, s, &r);
-    session_close(s);
-    model_close(m);
-    return result;
-}
-
 // "512,8192". `least` is what a number must be at least; "none" is the empty list.
 static int parse_list(const char *option, const char *text, int64_t least, uint32_t *out,
                       uint32_t *count, struct err *e) {
@@ -173,6 +158,29 @@ static int parse_list(const char *option, const char *text, int64_t least, uint3
     }
 }
 
+// Drops the tests of a list that a user did not ask for and the model's context is too short for;
+// the first one is kept, cut to it.
+static void fit_list(uint32_t most, uint32_t *list, uint32_t *count) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *count; i++)
+        if (list[i] <= most) list[kept++] = list[i];
+    if (kept == 0) list[kept++] = most;
+    *count = kept;
+}
+
+static void fit_defaults(const struct model *m, struct settings *set) {
+    struct bench_options *o = &set->bench;
+    uint32_t trained = m->config.trained_context;
+    if (o->session.beyond_trained) return;
+    if (set->prompts == NULL) fit_list(trained, o->prompts, &o->prompt_count);
+    if (set->depths == NULL && trained >= o->reply_tokens)
+        fit_list(trained - o->reply_tokens, o->depths, &o->depth_count);
+}
+
+static const char *or_default(const char *list, const char *otherwise) {
+    return list != NULL ? list : otherwise;
+}
+
 static int settle(struct settings *set, struct err *e) {
     struct bench_options *o = &set->bench;
     const struct cli_range ranges[] = {
@@ -184,8 +192,9 @@ static int settle(struct settings *set, struct err *e) {
         {"--memory", set->memory, 0, INT64_MAX},
     };
     TRY(cli_check_ranges(ranges, sizeof ranges / sizeof *ranges, e));
-    TRY(parse_list("--prompt", set->prompts, 1, o->prompts, &o->prompt_count, e));
-    TRY(parse_list("--depth", set->depths, 0, o->depths, &o->depth_count, e));
+    TRY(parse_list("--prompt", or_default(set->prompts, "512,2048"), 1, o->prompts,
+                   &o->prompt_count, e));
+    TRY(parse_list("--depth", or_default(set->depths, "0,2048"), 0, o->depths, &o->depth_count, e));
     o->reply_tokens = (uint32_t)set->reply;
     o->batch = o->depth_count > 0 ? (uint32_t)set->batch : 0;
     o->repeats = (int)set->repeats;
@@ -198,18 +207,34 @@ static int settle(struct settings *set, struct err *e) {
     return 0;
 }
 
+static int run(struct settings *set, struct arena *a, struct err *e) {
+    struct model *m;
+    struct session *s;
+    struct bench_result r;
+    TRY(model_open(set->path, a, &m, e));
+    fit_defaults(m, set);
+    int result = bench_run(m, &set->bench, a, &s, &r, e);
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r                \r");
+    if (result == 0 && set->json)
+        print_json(set, s, &r);
+    else if (result == 0)
+        print_table(set, s, &r);
+    session_close(s);
+    model_close(m);
+    return result;
+}
+
 int cli_bench(int argc, char **argv) {
-    struct settings set = {
-        .prompts = "512,2048", .depths = "0,2048", .reply = 32, .batch = 16, .repeats = 5};
+    struct settings set = {.reply = 32, .batch = 16, .repeats = 5};
     struct session_options *o = &set.bench.session;
     const struct cli_option options[] = {
         {.name = "--prompt",
          .value = "LIST",
-         .help = "tokens of the prefills (512,2048), or none",
+         .help = "tokens of the prefills, or none (512,2048, as the context allows)",
          .text = &set.prompts},
         {.name = "--depth",
          .value = "LIST",
-         .help = "decode behind so many tokens (0,2048), or none",
+         .help = "decode behind so many tokens, or none (0,2048, as the context allows)",
          .text = &set.depths},
         {.name = "--reply", .value = "N", .help = "tokens to decode (32)", .number = &set.reply},
         {.name = "--batch",

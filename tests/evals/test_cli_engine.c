@@ -131,6 +131,19 @@ static void test_bench(void **state) {
     assert_null(strstr(out, "\ntg"));
 }
 
+// Tests that nobody asked for leave out what the model's context has no room for.
+static void test_bench_of_a_short_context(void **state) {
+    (void)state;
+    const char *out, *said;
+    const char *call = "bench " LACUNA_SOURCE_DIR "/tests/engine/golden/subject-full.gguf "
+                       "--repeats 1 --batch 2 --reply 2";
+    assert_int_equal(lacuna(call, "", &out, &said), 0);
+    assert_non_null(strstr(out, "\npp512 "));
+    assert_null(strstr(out, "\npp2048 "));
+    assert_non_null(strstr(out, "\ntg2 "));
+    assert_null(strstr(out, "\ntg2@2048 "));
+}
+
 static void test_refusals(void **state) {
     (void)state;
     static const struct {
@@ -186,9 +199,8 @@ static int drop_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_generate),
-        cmocka_unit_test(test_score_text),
-        cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_generate), cmocka_unit_test(test_score_text),
+        cmocka_unit_test(test_bench),    cmocka_unit_test(test_bench_of_a_short_context),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, make_model, drop_arena);
