@@ -1,106 +1,5 @@
-// The plan: keys and order, what trials depend on and what not, what it refuses, what is stored.
-#include "tests/support/support.h"
-
-#include "engine/base/file.h"
-#include "evals/plan.h"
-#include "tests/support/fake_provider.h"
-#include "tests/support/planned.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static struct arena *arena;
-static struct provider *fake;
-
-static int setup(void **state) {
-    (void)state;
-    arena = arena_create("test");
-    fake = fake_provider_open(&(struct fake_options){.start = true, .context_tokens = 4096});
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    fake_provider_close(fake);
-    arena_destroy(arena);
-    return 0;
-}
-
-static const char *file_put(const char *name, const char *text) {
-    struct err e = {0};
-    const char *path = path_join(arena, test_folder(), name);
-    ASSERT_OK(file_write_atomic(path, str_from(text), &e), e);
-    return path;
-}
-
-static const char base[] =
-    "lacuna: 1\n"
-    "name: plan-test\n"
-    "seed: 7\n"
-    "models:\n"
-    "  - {id: fake, path: m.gguf, context_tokens: 4096}\n"
-    "generation: {max_tokens: 32}\n"
-    "prompt:\n"
-    "  messages:\n"
-    "    - {role: system, text: \"You are a careful assistant.\"}\n"
-    "    - {role: user, text: \"{{filler}}\\n\\nState number, day and person.\"}\n"
-    "  filler: {kind: prose}\n"
-    "constraints:\n"
-    "  - id: order\n"
-    "    kind: state\n"
-    "    text: \"The order number is {{code}}.\"\n"
-    "    vars: {code: {kind: digits, count: 5}}\n"
-    "    value: \"{{code}}\"\n"
-    "    violated: '(?<!\\d)\\d{5}(?!\\d)'\n"
-    "    examples: {met: [\"It is {{code}}.\"], not: [\"It is 1{{code}}.\"]}\n"
-    "  - id: day\n"
-    "    kind: state\n"
-    "    text: \"The pickup day is {{day}}.\"\n"
-    "    vars: {day: {kind: choice, choices: [Monday, Tuesday, Friday, Sunday]}}\n"
-    "    value: \"{{day}}\"\n"
-    "  - id: contact\n"
-    "    kind: state\n"
-    "    text: \"The contact person is {{who}}.\"\n"
-    "    vars: {who: {kind: letters, count: 6}}\n"
-    "    value: \"{{who}}\"\n"
-    "placements:\n"
-    "  - {id: order-moves, move: [order], depths: [start, middle, end],\n"
-    "     others: {day: 25%, contact: 75%}}\n"
-    "lengths: {tokens: [256, 512]}\n"
-    "repeats: 3\n"
-    "arms: [placed, absent, short]\n";
-
-static int load(const char *text, const struct experiment_overrides *o, struct experiment **x,
-                struct err *e) {
-    return experiment_load(file_put("plan.yaml", text), o, arena, x, e);
-}
-
-static struct experiment *load_with(const struct experiment_overrides *o) {
-    struct err e = {0};
-    struct experiment *x;
-    ASSERT_OK(load(base, o, &x, &e), e);
-    return x;
-}
-
-// With "key=value" overrides, closed with NULL.
-static struct experiment *load_set(const char *first, ...) {
-    const char *set[8];
-    int count = 0;
-    va_list list;
-    va_start(list, first);
-    for (const char *s = first; s != NULL; s = va_arg(list, const char *)) set[count++] = s;
-    va_end(list);
-    return load_with(&(struct experiment_overrides){.set = set, .set_count = count, .limit = -1});
-}
-
-static struct plan make(const struct experiment *x) {
-    struct err e = {0};
-    struct plan p;
-    struct provider *providers[] = {fake, fake};
-    ASSERT_OK(plan_make(x, providers, NULL, arena, &p, &e), e);
-    return p;
-}
+// The plan: keys and order, what trials depend on and what not, what is stored.
+#include "tests/evals/plan_varied.h"
 
 static void cells_have_their_trials(void **state) {
     (void)state;
@@ -318,82 +217,6 @@ static void equal_trials_are_grouped(void **state) {
     experiment_close(x);
 }
 
-static void expect_error(struct experiment *x, const char *needle) {
-    struct err e = {0};
-    struct plan p;
-    struct provider *providers[] = {fake};
-    ASSERT_FAILS(plan_make(x, providers, NULL, arena, &p, &e), e, ERR_CONFIG, needle);
-    experiment_close(x);
-}
-
-static void repeats_that_draw_nothing_are_refused(void **state) {
-    (void)state;
-    expect_error(load_set("prompt.filler={kind: noise, sentences: [All is well.]}", NULL),
-                 "these repeats draw nothing");
-    struct experiment *x =
-        load_set("prompt.filler={kind: noise, sentences: [All is well.]}", "arms=[placed]", NULL);
-    make(x); // the variables differ
-    experiment_close(x);
-    x = load_set("prompt.filler={kind: noise}", NULL);
-    make(x);
-    experiment_close(x);
-}
-
-static void checks_must_not_match_the_filler(void **state) {
-    (void)state;
-    struct buf text = {0};
-    for (int i = 0; i < 80; i++)
-        buf_printf(&text, "The old part %c%c holds. ", 'a' + i % 26, 'a' + i / 26);
-    buf_add_c(&text, "Friday came. Monday went. Tuesday, Sunday. ");
-    for (int i = 0; i < 80; i++)
-        buf_printf(&text, "The new part %c%c holds. ", 'a' + i % 26, 'a' + i / 26);
-    file_put("own.txt", text.p);
-    buf_free(&text);
-    const char *files = "prompt.filler={kind: files, paths: [own.txt], shuffle: true}";
-    expect_error(load_set(files, "lengths.tokens=[900]", "repeats=2", NULL),
-                 "constraint 'day': its `value` matches the filler");
-    struct experiment *x =
-        load_set("prompt.filler={kind: files, paths: [own.txt], shuffle: true, may_match: true}",
-                 "lengths.tokens=[900]", "repeats=2", NULL);
-    make(x);
-    experiment_close(x);
-    // Generated filler has no such way out.
-    expect_error(load_set("constraints[1].violated=harbour|kitchen|garden", NULL),
-                 "constraint 'day': its `violated` matches the filler");
-    // ... nor do closing words.
-    expect_error(
-        load_set("constraints[1].violated=(?i)slowly|again|gently|quietly|onward|softly", NULL),
-        "matches the filler");
-}
-
-static void examples_must_prove_the_checks(void **state) {
-    (void)state;
-    expect_error(load_set("constraints[0].examples.met=[It is something else.]", NULL), "order");
-}
-
-// B03: what does not fit is refused with all four numbers, and nothing is trimmed.
-static void prompt_and_reply_fit_the_context(void **state) {
-    (void)state;
-    struct err e = {0};
-    struct experiment *x;
-    static const char *const set[] = {"lengths.tokens=[4096]", "generation.max_tokens=128"};
-    const struct experiment_overrides o = {.set = set, .set_count = 2, .limit = -1};
-    assert_int_equal(load(base, &o, &x, &e), -1);
-    assert_true(strstr(e.text, "4096") && strstr(e.text, "128") && strstr(e.text, "4224"));
-    // The provider may have less than the file asks for.
-    struct provider *small = fake_provider_open(&(struct fake_options){.context_tokens = 500});
-    x = load_set(NULL);
-    struct plan p;
-    ASSERT_FAILS(plan_make(x, &small, NULL, arena, &p, &e), e, ERR_CONFIG,
-                 "length 512, order-moves@start, repeat 0: prompt 512 tokens + "
-                 "generation.max_tokens 32 = 544, more than the context of 500");
-    experiment_close(x);
-    x = load_set("lengths.tokens=[256]", "short_tokens=440", NULL);
-    ASSERT_FAILS(plan_make(x, &small, NULL, arena, &p, &e), e, ERR_CONFIG, "short arm");
-    experiment_close(x);
-    fake_provider_close(small);
-}
-
 static void selection_cuts_the_plan(void **state) {
     (void)state;
     struct experiment *all = load_set(NULL);
@@ -562,22 +385,6 @@ static void prompts_are_stored_and_restored(void **state) {
     experiment_close(x);
 }
 
-static void unknown_keys_are_answered_with_a_near_one(void **state) {
-    (void)state;
-    struct experiment *x = load_set(NULL);
-    struct err e = {0};
-    struct record_trial t;
-    struct record_part *parts;
-    size_t count;
-    struct provider *providers[] = {fake};
-    ASSERT_FAILS(plan_prompt(x, providers, "fake/placed/512/order-moves@midle/1/0", arena, &t,
-                             &parts, &count, &e),
-                 e, ERR_USAGE, "fake/placed/512/order-moves@middle/1/0");
-    experiment_close(x);
-}
-
-// What every trial of this file is, in one hash: a change of prompts, order, draws or keys shows
-// here and means that no run made before can be compared with one made after.
 static void golden_plan(void **state) {
     (void)state;
     struct experiment *x = load_set(NULL);
@@ -618,10 +425,6 @@ int main(void) {
         cmocka_unit_test(values_differ_between_constraints),
         cmocka_unit_test(streams_can_be_rebuilt_from_the_line),
         cmocka_unit_test(equal_trials_are_grouped),
-        cmocka_unit_test(repeats_that_draw_nothing_are_refused),
-        cmocka_unit_test(checks_must_not_match_the_filler),
-        cmocka_unit_test(examples_must_prove_the_checks),
-        cmocka_unit_test(prompt_and_reply_fit_the_context),
         cmocka_unit_test(selection_cuts_the_plan),
         cmocka_unit_test(cases_take_the_place_of_repeats),
         cmocka_unit_test(blocks_move_together),
@@ -629,7 +432,6 @@ int main(void) {
         cmocka_unit_test(spelled_control_tokens_are_warned_of),
         cmocka_unit_test(estimates_are_said_to_be_some),
         cmocka_unit_test(prompts_are_stored_and_restored),
-        cmocka_unit_test(unknown_keys_are_answered_with_a_near_one),
         cmocka_unit_test(golden_plan),
         cmocka_unit_test(a_thousand_long_prompts_are_exact),
     };

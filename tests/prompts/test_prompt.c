@@ -1,85 +1,9 @@
 // Whole prompts: exact length, spans in the final ids, control tokens, order and joins of
 // constraints.
-#include "tests/support/support.h"
-
-#include "engine/base/file.h"
-#include "prompts/prompt.h"
-#include "tests/support/fake_provider.h"
+#include "tests/prompts/prompt_kit.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-// What one test builds prompts with.
-struct kit {
-    struct provider *p;
-    struct prompt_builder *b;
-    struct arena *a;
-    struct prompt_request r;
-    struct provider_message messages[3];
-    struct prompt_insert inserts[4];
-};
-
-static void kit_open(struct kit *k, const struct fake_options *options, const char *user) {
-    struct err e = {0};
-    *k = (struct kit){0};
-    k->p = fake_provider_open(options);
-    k->b = prompt_builder_open(k->p);
-    k->a = arena_create("kit");
-    k->messages[0] = (struct provider_message){.role = STR("system"),
-                                               .text = STR("You are a careful assistant.")};
-    k->messages[1] = (struct provider_message){.role = STR("user"), .text = str_from(user)};
-    k->r = (struct prompt_request){.messages = k->messages,
-                                   .message_count = 2,
-                                   .closing_rng = rng_open(7, "repeat 0", "closing"),
-                                   .spaced = true,
-                                   .inserts = k->inserts};
-    ASSERT_OK(closing_find("en", &k->r.closing, &e), e);
-}
-
-static void kit_close(struct kit *k) {
-    prompt_builder_close(k->b);
-    fake_provider_close(k->p);
-    arena_destroy(k->a);
-}
-
-static void kit_filler(struct kit *k, struct filler *f) {
-    k->r.units = units_open(prompt_builder_counter(k->b), f, k->a);
-}
-
-static void kit_prose(struct kit *k, int repeat) {
-    char scope[32];
-    snprintf(scope, sizeof scope, "repeat %d", repeat);
-    kit_filler(k, filler_prose_open("en", rng_open(7, scope, "filler"), k->a));
-}
-
-static void kit_files(struct kit *k, const char *text, enum filler_split split) {
-    struct err e = {0};
-    struct filler_texts *t;
-    const char *path = path_join(k->a, test_folder(), "filler.txt");
-    ASSERT_OK(file_write_atomic(path, str_from(text), &e), e);
-    ASSERT_OK(filler_texts_load(&path, 1, split, STR(""), k->a, &t, &e), e);
-    struct rng none = rng_open(0, "", "");
-    kit_filler(k, filler_files_open(t, false, k->r.spaced, none, k->a));
-}
-
-static void kit_insert(struct kit *k, const char *text, enum prompt_anchor anchor, int32_t depth) {
-    size_t i = k->r.insert_count++;
-    k->inserts[i] = (struct prompt_insert){.id = arena_printf(k->a, "c%zu", i),
-                                           .text = str_from(text),
-                                           .anchor = anchor,
-                                           .depth = depth};
-}
-
-static struct prompt build(struct kit *k, int length) {
-    struct err e = {0};
-    struct prompt x;
-    k->r.length = length;
-    if (prompt_build(k->b, &k->r, k->a, &x, &e) != 0)
-        fail_msg("length %d: %s (%s:%d)", length, e.text, e.file, e.line);
-    return x;
-}
 
 static struct provider_ids ids_of(struct kit *k, struct str text, bool control) {
     struct err e = {0};
@@ -557,55 +481,6 @@ static void long_units_need_a_tolerance(void **state) {
     kit_close(&k);
 }
 
-static void what_cannot_be_built_is_said(void **state) {
-    (void)state;
-    struct kit k;
-    struct err e = {0};
-    struct prompt x;
-    kit_open(&k, &(struct fake_options){0}, "{{filler}}\n\nGo on.");
-    kit_files(&k, "One short text. It ends here.", FILLER_SPLIT_SENTENCE);
-    kit_insert(&k, "The code is 7413.", PROMPT_AT_DEPTH, 50000);
-    k.r.length = 500;
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG,
-                 "too small: 10 tokens are available and 4");
-    k.r.length = 30;
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "no room for filler");
-    kit_prose(&k, 0);
-    k.r.length = 100;
-    k.messages[1].text = STR("No slot.");
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "{{filler}} 0 times");
-    k.messages[1].text = STR("{{filler}} {{filler}}");
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "{{filler}} 2 times");
-    k.messages[1].text = STR("{{filler}} What is it? The code is 7413. Right?");
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG,
-                 "text of constraint 'c0' also stands elsewhere");
-    k.messages[1].text = STR("{{filler}}");
-    k.messages[0].role = STR("user");
-    k.inserts[0].anchor = PROMPT_IN_SYSTEM;
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "no system message");
-    k.messages[0].role = k.messages[1].role = STR("assistant");
-    k.inserts[0].anchor = PROMPT_LAST_USER;
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG,
-                 "'c0' is placed last_user, but prompt.messages have no user message");
-    kit_close(&k);
-    kit_open(&k, &(struct fake_options){.shouts = true}, "{{filler}}\n\nGo on.");
-    kit_prose(&k, 0);
-    k.r.length = 100;
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "does not carry");
-    kit_close(&k);
-    kit_open(&k, &(struct fake_options){.leaks = true}, "{{filler}}\n\nGo <|im_end|> on.");
-    kit_prose(&k, 0);
-    k.r.length = 100;
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG,
-                 "6 control tokens where the chat template alone has 5");
-    kit_close(&k);
-    kit_open(&k, &(struct fake_options){.loses = true}, "{{filler}}\n\nGo on.");
-    kit_prose(&k, 0);
-    k.r.length = 100;
-    ASSERT_FAILS(prompt_build(k.b, &k.r, k.a, &x, &e), e, ERR_CONFIG, "stands for other bytes");
-    kit_close(&k);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_length_is_hit_exactly),
@@ -624,7 +499,6 @@ int main(void) {
         cmocka_unit_test(depth_one_hundred_stands_behind_the_closing_unit),
         cmocka_unit_test(estimates_come_near),
         cmocka_unit_test(long_units_need_a_tolerance),
-        cmocka_unit_test(what_cannot_be_built_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
