@@ -9,9 +9,6 @@
 #include "evals/value.h"
 #include "reports/record.h"
 
-#define CHECK_MATCH_LIMIT PATTERN_MATCH_LIMIT
-#define CHECK_DEPTH_LIMIT PATTERN_DEPTH_LIMIT
-
 // The checks of one constraint with its variables filled in. Compiled patterns are cached by text
 // in the set, so that repeats with equal patterns compile once.
 struct check_set;

@@ -18,7 +18,6 @@ struct fake {
         int32_t id;
         struct str bytes;
     } * table; // open addressing by id
-    int64_t calls;
 };
 
 static int32_t id_of(struct fake *f, const char *p, size_t n) {
@@ -107,7 +106,6 @@ static int fake_tokenize(struct provider *p, const struct provider_piece *pieces
     struct fake *f = (struct fake *)p;
     struct id_list list = {.a = a};
     struct buf run = {0};
-    f->calls++;
     bool leaks = false;
     for (size_t i = 0; i < count; i++) leaks = leaks || (pieces[i].control && f->options.leaks);
     for (size_t i = 0; i < count; i++) {
@@ -232,8 +230,4 @@ struct provider *fake_provider_open(const struct fake_options *options) {
                                                   .numerics = "none",
                                                   .backend = "fake"};
     return &f->provider;
-}
-
-int64_t fake_provider_calls(const struct provider *p) {
-    return ((const struct fake *)p)->calls;
 }

@@ -23,7 +23,5 @@ struct fake_options {
 
 struct provider *fake_provider_open(const struct fake_options *options);
 void fake_provider_close(struct provider *p);
-// Calls of tokenize so far, and the bytes they got.
-int64_t fake_provider_calls(const struct provider *p);
 
 #endif

@@ -42,10 +42,6 @@ void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value) {
     add_number(w, key, GGUF_U32, value, 4);
 }
 
-void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value) {
-    add_number(w, key, GGUF_I32, (uint32_t)value, 4);
-}
-
 static uint32_t float_bits(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);

@@ -20,7 +20,6 @@ void put_number(struct buf *b, uint64_t value, size_t bytes);
 void put_string(struct buf *b, struct str s);
 
 void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value);
-void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value);
 void gguf_writer_f32(struct gguf_writer *w, const char *key, float value);
 void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value);
 void gguf_writer_string(struct gguf_writer *w, const char *key, struct str value);
