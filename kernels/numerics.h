@@ -1,15 +1,22 @@
 // The fp32 functions and roundings that make the bits of `bf16-1` and `f32`: constants, range
 // reduction and order of steps. A change of any bit here raises the numerics id.
 //
-// The scalar forms below are the definition. kernels/cpu/lanes.h has the same steps on 16 lanes and
-// must give the same bits (tests/kernels/test_numerics.c). All hold under round to nearest even
-// with subnormals flushed (kernels/cpu/env.h) and without contraction: only `fmaf` fuses.
+// The scalar forms below are the definition, for the CPU and the GPU (kernels/cuda compiles them
+// with -ftz=true -fmad=false). kernels/cpu/lanes.h has the same steps on 16 lanes and must give the
+// same bits (tests/kernels/test_numerics.c). All hold under round to nearest even with subnormals
+// flushed (kernels/cpu/env.h) and without contraction: only `fmaf` fuses.
 #ifndef LACUNA_KERNELS_NUMERICS_H
 #define LACUNA_KERNELS_NUMERICS_H
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+
+#ifdef __CUDACC__
+#define NUM_FUNCTION static __device__ __forceinline__
+#else
+#define NUM_FUNCTION static inline
+#endif
 
 #define NUM_LANES 16 // virtual lanes of a row reduction
 
@@ -37,33 +44,33 @@
 #define NUM_L3 0x1.ba18b8p-2f
 #define NUM_SQRT_HALF_BITS 0x3f3504f3u
 
-static inline uint32_t num_bits(float x) {
+NUM_FUNCTION uint32_t num_bits(float x) {
     uint32_t u;
     memcpy(&u, &x, sizeof u);
     return u;
 }
 
-static inline float num_float(uint32_t u) {
+NUM_FUNCTION float num_float(uint32_t u) {
     float x;
     memcpy(&x, &u, sizeof x);
     return x;
 }
 
 // bf16 of x: nearest, ties to even; a subnormal gives zero of its sign; a NaN stays a (quiet) NaN.
-static inline uint16_t num_bf16(float x) {
+NUM_FUNCTION uint16_t num_bf16(float x) {
     uint32_t u = num_bits(x);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
     if ((u & 0x7f800000u) == 0) return (uint16_t)((u >> 16) & 0x8000u);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-static inline float num_from_bf16(uint16_t h) {
+NUM_FUNCTION float num_from_bf16(uint16_t h) {
     return num_float((uint32_t)h << 16);
 }
 
 // 2^x: x = n + f with n the nearest integer; the polynomial in f; n is added to the exponent.
 // Exact for integers. A NaN gives +0 (callers multiply by what made the NaN, or refuse it before).
-static inline float num_exp2(float x) {
+NUM_FUNCTION float num_exp2(float x) {
     float inside = x >= NUM_E_MIN ? x : NUM_E_MIN;
     inside = inside < NUM_E_MAX ? inside : 0.0f;
     float shifted = inside + NUM_ROUND;
@@ -80,7 +87,7 @@ static inline float num_exp2(float x) {
 }
 
 // log2 of a finite x >= 2^-126: x = 2^e m with m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1).
-static inline float num_log2(float x) {
+NUM_FUNCTION float num_log2(float x) {
     int32_t e = (int32_t)(num_bits(x) - NUM_SQRT_HALF_BITS) >> 23;
     float m = num_float(num_bits(x) - ((uint32_t)e << 23));
     float s = (m - 1.0f) / (m + 1.0f);
@@ -92,21 +99,21 @@ static inline float num_log2(float x) {
 }
 
 // (1 - t) / (1 + t) with t = exp2(-2 log2(e) |x|), and the sign of x. Absolute error below 1.2e-7.
-static inline float num_tanh(float x) {
+NUM_FUNCTION float num_tanh(float x) {
     float t = num_exp2(fabsf(x) * (-2.0f * NUM_LOG2_E));
     return copysignf((1.0f - t) / (1.0f + t), x);
 }
 
-static inline float num_sigmoid(float x) {
+NUM_FUNCTION float num_sigmoid(float x) {
     return 1.0f / (1.0f + num_exp2(-x * NUM_LOG2_E));
 }
 
-static inline float num_silu_gate(float g, float u) {
+NUM_FUNCTION float num_silu_gate(float g, float u) {
     return (g * num_sigmoid(g)) * u;
 }
 
 // 1/2 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) u (Hendrycks and Gimpel 2016, tanh form).
-static inline float num_gelu_gate(float g, float u) {
+NUM_FUNCTION float num_gelu_gate(float g, float u) {
     float cube = (g * g) * g;
     float inner = NUM_SQRT_2_OVER_PI * fmaf(NUM_GELU_CUBIC, cube, g);
     return ((0.5f * g) * (1.0f + num_tanh(inner))) * u;
