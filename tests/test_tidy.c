@@ -38,7 +38,8 @@ static const struct outside outsiders[] = {
     {"zstd.h", {"reports/record_inputs.c"}},
     {"openssl/", {"engine/base/"}},
     {"curl/", {NULL}},
-    {"cuda", {"kernels/cuda/"}},
+    {"cuda", {"kernels/cuda/", "kernels/simt/"}},
+    {"cublas", {"kernels/cuda/", "kernels/simt/"}},
     {"omp.h", {"kernels/cpu/", "engine/backend_cpu.c", "engine/session.c"}},
     {"immintrin.h", {"kernels/cpu/"}},
 };
@@ -159,9 +160,11 @@ static void check_file(const char *path, const char *text, struct buf *findings)
 }
 
 static bool is_source(const char *name) {
-    size_t n = strlen(name);
-    return n > 2 && (strcmp(name + n - 2, ".c") == 0 || strcmp(name + n - 2, ".h") == 0 ||
-                     (n > 4 && strcmp(name + n - 4, ".inc") == 0));
+    static const char *const endings[] = {".c", ".h", ".inc", ".cu", ".cuh", ".cpp"};
+    const char *ending = strrchr(name, '.');
+    for (size_t i = 0; ending != NULL && i < sizeof endings / sizeof *endings; i++)
+        if (strcmp(ending, endings[i]) == 0) return true;
+    return false;
 }
 
 static int walk(struct arena *a, const char *folder, struct buf *findings) {
@@ -212,6 +215,7 @@ static void expect(const char *path, const char *text, const char *finding) {
 
 static void planted_faults_are_found(void **state) {
     (void)state;
+    expect("kernels/cuda/x.cu", "#include \"engine/base/err.h\"\n", "may not use");
     expect("kernels/cpu/x.c", "#include \"engine/base/err.h\"\n", "may not use");
     expect("engine/base/x.c", "#include \"engine/model.h\"\n", "may not use");
     expect("engine/x.c", "#include \"evals/plan.h\"\n", "may not use");

@@ -1,0 +1,43 @@
+// Settings and counters of the emulator, for tests. Host code that uses CUDA needs nothing of this:
+// it includes NVIDIA's headers and links the emulator in place of cudart and cuBLAS.
+//
+// The emulator runs one thing at a time: host code calls it from one thread at a time.
+#ifndef LACUNA_KERNELS_SIMT_SIMT_H
+#define LACUNA_KERNELS_SIMT_SIMT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct simt_options {
+    // The order in which threads and blocks run is drawn from this; 0: always ascending.
+    uint32_t seed;
+    // What is put on a stream is done when the host waits for it, not at once: the latest moment
+    // that CUDA allows, where a missing wait shows.
+    bool lazy_streams;
+    // 80 or 90: what the device says it is, and whose tensor-core arithmetic `mma` follows.
+    int capability;
+    size_t memory_bytes; // of the device
+};
+
+// At start: seed 1, streams at once, capability 90, 8 GiB. To be set while no work is queued.
+void simt_set_options(const struct simt_options *options);
+struct simt_options simt_get_options(void);
+
+// Device memory that is allocated, and since the start: launches, warp collectives and switches
+// between threads.
+size_t simt_device_bytes(void);
+struct simt_counts {
+    uint64_t launches, collectives, switches;
+};
+struct simt_counts simt_counted(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,29 @@
+// What test programs that run kernels in the emulator share.
+#ifndef LACUNA_TESTS_SUPPORT_SIMT_H
+#define LACUNA_TESTS_SUPPORT_SIMT_H
+
+#include "kernels/simt/simt.h"
+
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+#define ASSERT_CUDA(call)                                                                          \
+    do {                                                                                           \
+        cudaError_t cuda_error = (call);                                                           \
+        if (cuda_error != cudaSuccess)                                                             \
+            fail_msg("%s:%d: %s: %s", __FILE__, __LINE__, #call, cudaGetErrorName(cuda_error));    \
+    } while (0)
+
+// The settings that the environment asks for: SIMT_SEED, SIMT_LAZY (0 or 1), SIMT_CAPABILITY (80 or
+// 90). Any test must pass with each of them. Called first by every test program of kernels.
+static inline void simt_from_environment(void) {
+    struct simt_options o = simt_get_options();
+    const char *seed = getenv("SIMT_SEED"), *lazy = getenv("SIMT_LAZY");
+    const char *capability = getenv("SIMT_CAPABILITY");
+    if (seed != NULL) o.seed = (uint32_t)strtoul(seed, NULL, 10);
+    if (lazy != NULL) o.lazy_streams = strtol(lazy, NULL, 10) != 0;
+    if (capability != NULL) o.capability = (int)strtol(capability, NULL, 10);
+    simt_set_options(&o);
+}
+
+#endif
