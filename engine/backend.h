@@ -4,7 +4,9 @@
 //
 // Device memory is an address that only the backend may follow; bytes may be added to it. On the
 // CPU it is ordinary memory. Ops may be queued; `download` and the ops that return a result wait
-// for them. Shape letters, operands and the arithmetic: kernels/cpu/ops.h and NUMERICS.md.
+// for them. What a pass through the layers is about (its rows, spans and wanted rows) is told once,
+// by `begin`; the ops behind it refer to it, so that nothing but addresses passes from layer to
+// layer. Shape letters, operands and the arithmetic: kernels/cpu/ops.h and NUMERICS.md.
 #ifndef LACUNA_ENGINE_BACKEND_H
 #define LACUNA_ENGINE_BACKEND_H
 
@@ -42,8 +44,8 @@ const char *backend_storage_name(enum backend_storage storage); // "unpacked"
 
 // Ranges of keys whose share of the attention is wanted, for some rows of a span: the sum of the
 // unrounded weights over a range's visible keys by that over all visible keys (NUMERICS.md,
-// Evidence). Ranges are on the host, shares on the device. Watching changes no bit of the
-// attention's output.
+// Evidence). Ranges are on the host, shares on the device: those of layer 0, and of each next layer
+// `shares_stride` numbers further. Watching changes no bit of the attention's output.
 struct backend_key_range {
     uint32_t first, end; // absolute positions [first, end); may lie anywhere
 };
@@ -63,16 +65,50 @@ struct backend_span {
     const struct backend_watch *watch; // NULL: nothing is watched
 };
 
+// The rows of one pass, from one or several sequences. Lists are on the host and stay as they are
+// until the pass is over.
+struct backend_pass {
+    uint32_t rows;
+    const int32_t *ids;        // [rows]
+    const uint32_t *positions; // [rows] absolute
+    const struct backend_span *spans;
+    uint32_t span_count;
+    // Some of the rows, ascending, and the spans that hold exactly these.
+    const uint32_t *wanted; // [wanted_count]
+    uint32_t wanted_count;
+    const struct backend_span *wanted_spans;
+    uint32_t wanted_span_count;
+};
+
+// Angles of the rotation: cpu_rope_angles.
+struct backend_rotation {
+    double base;
+    uint32_t rotary;
+    const float *factors; // [rotary/2] on the host, or NULL
+};
+
 struct backend_attention {
+    uint32_t layer;
     uint32_t H, G, E;
     double scale, softcap; // softcap 0: none
     uint32_t window;       // 0: full
     size_t page_offset;    // of this layer in a page
+    size_t shares_stride;  // of watches, from layer to layer
+};
+
+// What went wrong first, by layer, then in the order of the kinds, then by row.
+enum backend_fault_kind {
+    BACKEND_FAULT_KV,   // a key or value is not finite
+    BACKEND_FAULT_SCORE // an attention score is not finite
+};
+struct backend_fault {
+    enum backend_fault_kind kind;
+    uint32_t layer, row;
 };
 
 // Sizes of the largest calls; a backend plans its working memory from them.
 struct backend_limits {
-    uint32_t rows, K, N, H, G, E;
+    uint32_t rows, K, N, H, G, E, L;
 };
 
 struct backend_options {
@@ -119,13 +155,13 @@ struct backend_ops {
     // Bytes of K and V together of one layer in one page.
     size_t (*kv_layer_bytes)(struct backend *b, uint32_t G, uint32_t E);
 
-    // x[r] = dequantized fp32 row ids[r] of a matrix of one part, loaded as BACKEND_ROWS. ids are
-    // on the host.
-    void (*embed)(struct backend *b, const struct backend_matrix *rows, const int32_t *ids,
-                  uint32_t R, float *x);
-    // to[i] = from[rows[i]], rows of row_bytes. `rows` is on the host, ascending.
-    void (*gather)(struct backend *b, const void *from, size_t row_bytes, const uint32_t *rows,
-                   uint32_t count, void *to);
+    void (*begin)(struct backend *b, const struct backend_pass *pass);
+    // x[r] = dequantized fp32 row ids[r] of a matrix of one part, loaded as BACKEND_ROWS.
+    void (*embed)(struct backend *b, const struct backend_matrix *rows, float *x);
+    // cos_sin[r][rotary/2][2] of the positions of the pass.
+    void (*angles)(struct backend *b, const struct backend_rotation *r, float *cos_sin);
+    // to[i] = from[wanted[i]], rows of row_bytes.
+    void (*gather)(struct backend *b, const void *from, size_t row_bytes, void *to);
     void (*rmsnorm)(struct backend *b, const float *x, uint32_t R, uint32_t D, const float *weight,
                     float epsilon, void *out, uint32_t ldout);
     void (*matmul)(struct backend *b, const void *x, uint32_t ldx, uint32_t R,
@@ -136,18 +172,19 @@ struct backend_ops {
                  uint32_t ldout);
     void (*round)(struct backend *b, const float *x, uint32_t ldx, uint32_t R, uint32_t n,
                   void *out, uint32_t ldout);
-    // The next two return -1 with *bad_row where a value or score is not finite.
-    int (*kv_append)(struct backend *b, const struct backend_span *spans, uint32_t count,
-                     const struct backend_attention *a, const void *k, const void *v, uint32_t ld,
-                     uint32_t *bad_row);
-    int (*attention)(struct backend *b, const struct backend_span *spans, uint32_t count,
-                     const struct backend_attention *a, const void *q, uint32_t ldq, void *out,
-                     uint32_t ldout, uint32_t *bad_row);
+    // The next two are over the spans of the pass, or over its wanted spans. Values and scores that
+    // are not finite are a fault of the pass.
+    void (*kv_append)(struct backend *b, const struct backend_attention *a, const void *k,
+                      const void *v, uint32_t ld);
+    void (*attention)(struct backend *b, const struct backend_attention *a, bool wanted,
+                      const void *q, uint32_t ldq, void *out, uint32_t ldout);
     void (*gate)(struct backend *b, bool gelu, const float *gate_up, uint32_t ld, uint32_t R,
                  uint32_t F, void *out, uint32_t ldout);
     // Row by row: the largest of n, lowest index on a tie, -1 when one is not finite.
     void (*argmax)(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out);
     void (*log_sum_exp)(struct backend *b, const float *z, uint32_t R, uint32_t n, float *out);
+    // Waits for all ops. True: one of this pass met a fault, and what they gave is worthless.
+    bool (*fault)(struct backend *b, struct backend_fault *out);
 
     // What the device can do at most, measured now (milliseconds, and some readings of `bytes` at
     // `memory`, which is of this backend and was written before).

@@ -24,9 +24,15 @@ struct backend_cpu {
     const struct cpu_ops *table;
     struct cpu_pool pool;
     struct cpu_pool serial; // the same with one thread, for calls too small to share
-    struct cpu_span *spans; // room for one per row
-    struct cpu_watch *watches;
-    uint32_t span_capacity;
+    uint32_t rows;          // most of a pass
+    const struct backend_pass *pass;
+    struct cpu_spans {
+        struct cpu_span *span; // room for one per row
+        struct cpu_watch *watch;
+        uint32_t count;
+    } all, wanted; // of the pass
+    bool faulty;   // this pass, by `fault`
+    struct backend_fault fault;
 };
 
 static struct backend_cpu *cpu_of(struct backend *b) {
@@ -44,20 +50,31 @@ static const struct cpu_pool *pool_for_rows(const struct backend_cpu *c, uint32_
     return pool_for(c, 16 * (uint64_t)R * n);
 }
 
-static const struct cpu_pool *pool_for_spans(const struct backend_cpu *c,
-                                             const struct backend_span *spans, uint32_t count,
+static const struct cpu_pool *pool_for_spans(const struct backend_cpu *c, const struct cpu_spans *s,
                                              const struct backend_attention *a) {
     uint64_t keys = 0;
-    for (uint32_t i = 0; i < count; i++)
-        keys += (uint64_t)spans[i].rows * (spans[i].first_position + spans[i].rows);
+    for (uint32_t i = 0; i < s->count; i++)
+        keys += (uint64_t)s->span[i].rows * (s->span[i].first_position + s->span[i].rows);
     return pool_for(c, 2 * keys * a->H * a->E);
+}
+
+static void spans_open(struct cpu_spans *s, uint32_t rows) {
+    s->span = calloc(rows, sizeof *s->span);
+    s->watch = calloc(rows, sizeof *s->watch);
+    if (s->span == NULL || s->watch == NULL)
+        mem_exhausted("spans", rows * (sizeof *s->span + sizeof *s->watch));
+}
+
+static void spans_close(struct cpu_spans *s) {
+    free(s->span);
+    free(s->watch);
 }
 
 static void cpu_close(struct backend *b) {
     struct backend_cpu *c = cpu_of(b);
     mem_free(c->pool.scratch);
-    free(c->spans);
-    free(c->watches);
+    spans_close(&c->all);
+    spans_close(&c->wanted);
     free(c);
 }
 
@@ -78,11 +95,9 @@ static int cpu_prepare(struct backend *b, const struct backend_limits *limits, s
                   &c->pool.scratch, e));
     c->serial = c->pool;
     c->serial.threads = 1;
-    c->span_capacity = limits->rows;
-    c->spans = calloc(limits->rows, sizeof *c->spans);
-    c->watches = calloc(limits->rows, sizeof *c->watches);
-    if (c->spans == NULL || c->watches == NULL)
-        mem_exhausted("spans", limits->rows * (sizeof *c->spans + sizeof *c->watches));
+    c->rows = limits->rows;
+    spans_open(&c->all, limits->rows);
+    spans_open(&c->wanted, limits->rows);
     return 0;
 }
 
@@ -292,24 +307,76 @@ static size_t cpu_kv_layer_bytes(struct backend *b, uint32_t G, uint32_t E) {
     return 2 * cpu_kv_bytes(cpu_of(b)->table->numerics, G, E);
 }
 
-static void cpu_embed(struct backend *b, const struct backend_matrix *rows, const int32_t *ids,
-                      uint32_t R, float *x) {
-    (void)b;
+_Static_assert(sizeof(struct cpu_key_range) == sizeof(struct backend_key_range) &&
+                   offsetof(struct cpu_key_range, end) == offsetof(struct backend_key_range, end),
+               "ranges pass from the backend to its ops as they are");
+
+static const struct cpu_watch *watch_of(struct cpu_spans *s, const struct backend_watch *watch) {
+    if (watch == NULL) return NULL;
+    struct cpu_watch *to = &s->watch[s->count];
+    *to = (struct cpu_watch){.ranges = (const struct cpu_key_range *)watch->ranges,
+                             .count = watch->count,
+                             .first_row = watch->first_row,
+                             .rows = watch->rows};
+    return to;
+}
+
+static void spans_set(struct cpu_spans *s, const struct backend_span *spans, uint32_t count) {
+    for (s->count = 0; s->count < count; s->count++) {
+        const struct backend_span *from = &spans[s->count];
+        s->span[s->count] = (struct cpu_span){.first_row = from->first_row,
+                                              .rows = from->rows,
+                                              .first_position = from->first_position,
+                                              .pages = from->pages,
+                                              .watch = watch_of(s, from->watch)};
+    }
+}
+
+static void cpu_begin(struct backend *b, const struct backend_pass *pass) {
+    struct backend_cpu *c = cpu_of(b);
+    assert(pass->span_count <= c->rows && pass->wanted_span_count <= c->rows);
+    c->pass = pass;
+    c->faulty = false;
+    spans_set(&c->all, pass->spans, pass->span_count);
+    spans_set(&c->wanted, pass->wanted_spans, pass->wanted_span_count);
+}
+
+static bool cpu_fault(struct backend *b, struct backend_fault *out) {
+    *out = cpu_of(b)->fault;
+    return cpu_of(b)->faulty;
+}
+
+// Ops come in the order of layers and kinds, so the first fault is the one to tell.
+static void fault_set(struct backend_cpu *c, enum backend_fault_kind kind, uint32_t layer,
+                      uint32_t row) {
+    if (!c->faulty) c->fault = (struct backend_fault){kind, layer, row};
+    c->faulty = true;
+}
+
+static void cpu_embed(struct backend *b, const struct backend_matrix *rows, float *x) {
+    const struct backend_pass *pass = cpu_of(b)->pass;
     const struct backend_part *p = &rows->rows;
     uint32_t K = rows->w.K;
     size_t row_bytes = part_row_bytes(p, K);
-    for (uint32_t r = 0; r < R; r++) {
-        assert(ids[r] >= 0 && (uint32_t)ids[r] < p->rows);
-        tensor_dequantize(p->type, (const uint8_t *)p->data + (size_t)ids[r] * row_bytes, K,
+    for (uint32_t r = 0; r < pass->rows; r++) {
+        int32_t id = pass->ids[r];
+        assert(id >= 0 && (uint32_t)id < p->rows);
+        tensor_dequantize(p->type, (const uint8_t *)p->data + (size_t)id * row_bytes, K,
                           x + (size_t)r * K);
     }
 }
 
-static void cpu_gather(struct backend *b, const void *from, size_t row_bytes, const uint32_t *rows,
-                       uint32_t count, void *to) {
-    (void)b;
-    for (uint32_t i = 0; i < count; i++)
-        memcpy((uint8_t *)to + i * row_bytes, (const uint8_t *)from + rows[i] * row_bytes,
+static void cpu_angles(struct backend *b, const struct backend_rotation *r, float *cos_sin) {
+    const struct backend_pass *pass = cpu_of(b)->pass;
+    for (uint32_t i = 0; i < pass->rows; i++)
+        cpu_rope_angles(r->base, r->rotary, r->factors, pass->positions[i],
+                        cos_sin + (size_t)i * r->rotary);
+}
+
+static void cpu_gather(struct backend *b, const void *from, size_t row_bytes, void *to) {
+    const struct backend_pass *pass = cpu_of(b)->pass;
+    for (uint32_t i = 0; i < pass->wanted_count; i++)
+        memcpy((uint8_t *)to + i * row_bytes, (const uint8_t *)from + pass->wanted[i] * row_bytes,
                row_bytes);
 }
 
@@ -341,33 +408,6 @@ static void cpu_round(struct backend *b, const float *x, uint32_t ldx, uint32_t 
     c->table->round(pool_for_rows(c, R, n), x, ldx, R, n, out, ldout);
 }
 
-_Static_assert(sizeof(struct cpu_key_range) == sizeof(struct backend_key_range) &&
-                   offsetof(struct cpu_key_range, end) == offsetof(struct backend_key_range, end),
-               "ranges pass from the backend to its ops as they are");
-
-static const struct cpu_watch *watch_of(struct backend_cpu *c, const struct backend_watch *watch,
-                                        uint32_t i) {
-    if (watch == NULL) return NULL;
-    c->watches[i] = (struct cpu_watch){.ranges = (const struct cpu_key_range *)watch->ranges,
-                                       .count = watch->count,
-                                       .first_row = watch->first_row,
-                                       .rows = watch->rows,
-                                       .shares = watch->shares};
-    return &c->watches[i];
-}
-
-static const struct cpu_span *spans_of(struct backend_cpu *c, const struct backend_span *spans,
-                                       uint32_t count) {
-    assert(count <= c->span_capacity);
-    for (uint32_t i = 0; i < count; i++)
-        c->spans[i] = (struct cpu_span){.first_row = spans[i].first_row,
-                                        .rows = spans[i].rows,
-                                        .first_position = spans[i].first_position,
-                                        .pages = spans[i].pages,
-                                        .watch = watch_of(c, spans[i].watch, i)};
-    return c->spans;
-}
-
 static struct cpu_attention attention_of(const struct backend_attention *a) {
     return (struct cpu_attention){.H = a->H,
                                   .G = a->G,
@@ -378,24 +418,34 @@ static struct cpu_attention attention_of(const struct backend_attention *a) {
                                   .page_offset = a->page_offset};
 }
 
-static int cpu_kv_append(struct backend *b, const struct backend_span *spans, uint32_t count,
-                         const struct backend_attention *a, const void *k, const void *v,
-                         uint32_t ld, uint32_t *bad_row) {
+static void cpu_kv_append(struct backend *b, const struct backend_attention *a, const void *k,
+                          const void *v, uint32_t ld) {
     struct backend_cpu *c = cpu_of(b);
     struct cpu_attention attention = attention_of(a);
-    uint64_t rows = 0;
-    for (uint32_t i = 0; i < count; i++) rows += spans[i].rows;
-    return c->table->kv_append(pool_for(c, rows * a->G * a->E * 32), spans_of(c, spans, count),
-                               count, &attention, k, v, ld, bad_row);
+    uint32_t bad;
+    if (c->table->kv_append(pool_for(c, (uint64_t)c->pass->rows * a->G * a->E * 32), c->all.span,
+                            c->all.count, &attention, k, v, ld, &bad) != 0)
+        fault_set(c, BACKEND_FAULT_KV, a->layer, bad);
 }
 
-static int cpu_attend(struct backend *b, const struct backend_span *spans, uint32_t count,
-                      const struct backend_attention *a, const void *q, uint32_t ldq, void *out,
-                      uint32_t ldout, uint32_t *bad_row) {
+// Where the watched rows of this layer put their shares.
+static void aim_watches(struct cpu_spans *s, const struct backend_span *spans,
+                        const struct backend_attention *a) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if (spans[i].watch != NULL)
+            s->watch[i].shares = spans[i].watch->shares + a->layer * a->shares_stride;
+}
+
+static void cpu_attend(struct backend *b, const struct backend_attention *a, bool wanted,
+                       const void *q, uint32_t ldq, void *out, uint32_t ldout) {
     struct backend_cpu *c = cpu_of(b);
     struct cpu_attention attention = attention_of(a);
-    return c->table->attention(pool_for_spans(c, spans, count, a), spans_of(c, spans, count), count,
-                               &attention, q, ldq, out, ldout, bad_row);
+    struct cpu_spans *s = wanted ? &c->wanted : &c->all;
+    uint32_t bad;
+    aim_watches(s, wanted ? c->pass->wanted_spans : c->pass->spans, a);
+    if (c->table->attention(pool_for_spans(c, s, a), s->span, s->count, &attention, q, ldq, out,
+                            ldout, &bad) != 0)
+        fault_set(c, BACKEND_FAULT_SCORE, a->layer, bad);
 }
 
 static void cpu_gate_op(struct backend *b, bool gelu, const float *gate_up, uint32_t ld, uint32_t R,
@@ -439,7 +489,9 @@ static const struct backend_ops CPU_OPS = {
     .matrix_unpacked_only = cpu_matrix_unpacked_only,
     .matrix_bytes = cpu_matrix_bytes,
     .kv_layer_bytes = cpu_kv_layer_bytes,
+    .begin = cpu_begin,
     .embed = cpu_embed,
+    .angles = cpu_angles,
     .gather = cpu_gather,
     .rmsnorm = cpu_rmsnorm,
     .matmul = cpu_matmul,
@@ -450,6 +502,7 @@ static const struct backend_ops CPU_OPS = {
     .gate = cpu_gate_op,
     .argmax = cpu_argmax,
     .log_sum_exp = cpu_log_sum_exp,
+    .fault = cpu_fault,
     .ceilings = cpu_ceilings,
 };
 

@@ -86,8 +86,15 @@ static struct backend_attention attention_of(const struct bench_ops *o) {
                                       .window = c->window};
 }
 
-static int fail_not_finite(struct err *e) {
-    FAIL(e, ERR_NUMERIC, "the attention of random numbers is not finite");
+static int check_fault(struct bench_ops *o, struct err *e) {
+    struct backend_fault fault;
+    if (o->b->ops->fault(o->b, &fault))
+        FAIL(e, ERR_NUMERIC, "the attention of random numbers is not finite");
+    return 0;
+}
+
+static struct backend_pass pass_of(const struct backend_span *span) {
+    return (struct backend_pass){.rows = span->rows, .spans = span, .span_count = 1};
 }
 
 // Keys and values of all positions, from the random operands.
@@ -100,11 +107,13 @@ static int fill_pages(struct bench_ops *o, struct err *e) {
         o->page[i] = page;
     }
     for (uint32_t done = 0; done < BENCH_ATTENTION_TOKENS;) {
-        uint32_t left = BENCH_ATTENTION_TOKENS - done, bad;
+        uint32_t left = BENCH_ATTENTION_TOKENS - done;
         struct backend_span span = {
             .rows = left < o->chunk ? left : o->chunk, .first_position = done, .pages = o->page};
-        if (o->b->ops->kv_append(o->b, &span, 1, &a, o->x, o->x, o->ld, &bad) != 0)
-            return fail_not_finite(e);
+        struct backend_pass pass = pass_of(&span);
+        o->b->ops->begin(o->b, &pass);
+        o->b->ops->kv_append(o->b, &a, o->x, o->x, o->ld);
+        TRY(check_fault(o, e));
         done += span.rows;
     }
     return 0;
@@ -200,11 +209,10 @@ void bench_ops_product(struct bench_ops *o, enum bench_matrix which, uint32_t la
 int bench_ops_attention(struct bench_ops *o, uint32_t first, uint32_t rows, struct err *e) {
     const struct backend_attention a = attention_of(o);
     struct backend_span span = {.rows = rows, .first_position = first, .pages = o->page};
-    uint32_t bad;
-    if (o->b->ops->attention(o->b, &span, 1, &a, o->x, o->ld, o->out, o->ld, &bad) != 0)
-        return fail_not_finite(e);
-    o->b->ops->sync(o->b);
-    return 0;
+    struct backend_pass pass = pass_of(&span);
+    o->b->ops->begin(o->b, &pass);
+    o->b->ops->attention(o->b, &a, false, o->x, o->ld, o->out, o->ld);
+    return check_fault(o, e);
 }
 
 int bench_ops_issue(struct bench_ops *o, uint32_t rows, struct bench_issue *out, struct err *e) {

@@ -1,7 +1,6 @@
 #include "engine/forward.h"
 
 #include "engine/base/arena.h"
-#include "kernels/cpu/ops.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -37,7 +36,6 @@ struct forward {
     uint32_t qkv_width;
     size_t layer_bytes; // of one layer in a KV page
     void *buffer[BUFFER_COUNT];
-    float *angles; // host
     float *shares; // host, as BUFFER_SHARES
 };
 
@@ -75,7 +73,8 @@ struct backend_limits forward_limits(const struct model_config *c, uint32_t rows
                                    .N = c->V > N ? c->V : N,
                                    .H = c->H,
                                    .G = c->G,
-                                   .E = c->E};
+                                   .E = c->E,
+                                   .L = c->L};
 }
 
 static int check_config(const struct model_config *c, struct err *e) {
@@ -109,8 +108,6 @@ int forward_open(struct backend *b, const struct model_config *c, const struct w
         .qkv_width = model_qkv_width(c),
         .layer_bytes = b->ops->kv_layer_bytes(b, c->G, c->E),
     };
-    f->angles = calloc((size_t)rows * c->rope_dimensions + 1, sizeof *f->angles);
-    if (f->angles == NULL) mem_exhausted("angles", (size_t)rows * c->rope_dimensions);
     uint64_t bytes[BUFFER_COUNT];
     buffer_sizes(b, c, rows, watched, bytes);
     f->shares = malloc(bytes[BUFFER_SHARES] + 1);
@@ -127,30 +124,37 @@ int forward_open(struct backend *b, const struct model_config *c, const struct w
 void forward_close(struct forward *f) {
     if (f == NULL) return;
     for (int i = 0; i < BUFFER_COUNT; i++) f->b->ops->free(f->b, f->buffer[i]);
-    free(f->angles);
     free(f->shares);
     free(f);
 }
 
-static void embed_rows(struct forward *f, const struct forward_batch *batch) {
-    const struct model_config *c = f->c;
-    f->b->ops->embed(f->b, f->w->embedding, batch->ids, batch->rows, f->buffer[BUFFER_X]);
-    uint32_t rotary = c->rope_dimensions;
-    for (uint32_t r = 0; r < batch->rows; r++)
-        cpu_rope_angles(c->rope_base, rotary, c->rope_factors, batch->positions[r],
-                        f->angles + (size_t)r * rotary);
-    f->b->ops->upload(f->b, f->buffer[BUFFER_ANGLES], f->angles,
-                      (size_t)batch->rows * rotary * sizeof *f->angles);
+// Where watched rows put their shares in layer 0.
+static void aim_watches(struct forward *f, const struct forward_batch *batch) {
+    float *to = f->buffer[BUFFER_SHARES];
+    for (uint32_t w = 0; w < batch->watch_count; w++) {
+        struct forward_watch *watch = &batch->watches[w];
+        watch->of_span.shares = watch->of_wanted.shares = to;
+        to += (size_t)f->c->H * watch->of_span.count;
+    }
 }
 
-// Queries, keys and values of all rows; keys and values go to the pages.
-static int project_rows(struct forward *f, const struct forward_batch *batch, uint32_t layer,
-                        const struct backend_attention *a, struct err *e) {
+static void begin_pass(struct forward *f, const struct forward_batch *batch) {
     const struct model_config *c = f->c;
-    const struct weights_layer *w = &f->w->layer[layer];
+    const struct backend_ops *ops = f->b->ops;
+    const struct backend_rotation rotation = {c->rope_base, c->rope_dimensions, c->rope_factors};
+    aim_watches(f, batch);
+    ops->begin(f->b, &batch->pass);
+    ops->embed(f->b, f->w->embedding, f->buffer[BUFFER_X]);
+    ops->angles(f->b, &rotation, f->buffer[BUFFER_ANGLES]);
+}
+
+// Queries, keys and values of R rows; keys and values go to the pages.
+static void project_rows(struct forward *f, uint32_t R, const struct backend_attention *a) {
+    const struct model_config *c = f->c;
+    const struct weights_layer *w = &f->w->layer[a->layer];
     struct backend *b = f->b;
     const struct backend_ops *ops = b->ops;
-    uint32_t R = batch->rows, width = f->qkv_width;
+    uint32_t width = f->qkv_width;
     float *qkv = f->buffer[BUFFER_QKV];
     const float *angles = f->buffer[BUFFER_ANGLES];
     ops->rmsnorm(b, f->buffer[BUFFER_X], R, c->D, w->attention_norm, c->norm_epsilon,
@@ -162,14 +166,7 @@ static int project_rows(struct forward *f, const struct forward_batch *batch, ui
               c->rope_neighbours, angles, f->buffer[BUFFER_K], f->ld_groups);
     ops->round(b, qkv + (size_t)(c->H + c->G) * c->E, width, R, c->G * c->E, f->buffer[BUFFER_V],
                f->ld_groups);
-    uint32_t bad;
-    if (ops->kv_append(b, batch->spans, batch->span_count, a, f->buffer[BUFFER_K],
-                       f->buffer[BUFFER_V], f->ld_groups, &bad) != 0)
-        FAIL(e, ERR_NUMERIC,
-             "layer %u, position %u: a key or value is not finite; the model's numbers leave the "
-             "range of %s",
-             layer, batch->positions[bad], b->numerics);
-    return 0;
+    ops->kv_append(b, a, f->buffer[BUFFER_K], f->buffer[BUFFER_V], f->ld_groups);
 }
 
 // The rest of a layer for R rows: attention output `attended` to residual `x`, then feed-forward.
@@ -188,24 +185,6 @@ static void finish_rows(struct forward *f, uint32_t layer, uint32_t R, const voi
     ops->matmul(b, f->buffer[BUFFER_HIDDEN], f->ld_hidden, R, w->down, NULL, true, x, c->D);
 }
 
-// Where the watched rows of a layer put their shares. A span's last row is watched; the wanted span
-// that the last layer takes instead may begin later.
-static void aim_watches(struct forward *f, const struct forward_batch *batch, uint32_t layer) {
-    bool last = layer + 1 == f->c->L;
-    uint32_t count = last ? batch->wanted_span_count : batch->span_count;
-    const struct backend_span *spans = last ? batch->wanted_spans : batch->spans;
-    float *to = (float *)f->buffer[BUFFER_SHARES] + (size_t)layer * f->c->H * f->watched;
-    for (uint32_t i = 0, w = 0; i < count && w < batch->watch_count; i++) {
-        struct backend_watch *watch = &batch->watches[w].watch;
-        if (spans[i].watch != watch) continue;
-        watch->first_row = spans[i].rows - 1;
-        watch->rows = 1;
-        watch->shares = to;
-        to += (size_t)f->c->H * watch->count;
-        w++;
-    }
-}
-
 // One download a pass, then to each watch its own.
 static void take_shares(struct forward *f, const struct forward_batch *batch) {
     if (batch->watch_count == 0) return;
@@ -216,71 +195,77 @@ static void take_shares(struct forward *f, const struct forward_batch *batch) {
     const float *from = f->shares;
     for (uint32_t w = 0; w < batch->watch_count; w++) {
         const struct forward_watch *watch = &batch->watches[w];
-        size_t n = (size_t)c->H * watch->watch.count;
+        size_t n = (size_t)c->H * watch->of_span.count;
         for (uint32_t layer = 0; layer < c->L; layer++)
             memcpy(watch->shares + layer * n, from + layer * layer_shares, n * sizeof *from);
         from += n;
     }
 }
 
-static int attend_spans(struct forward *f, const struct forward_batch *batch,
-                        const struct backend_span *spans, uint32_t count, uint32_t layer,
-                        const struct backend_attention *a, struct err *e) {
-    uint32_t bad;
-    if (f->b->ops->attention(f->b, spans, count, a, f->buffer[BUFFER_Q], f->ld_heads,
-                             f->buffer[BUFFER_ATTENDED], f->ld_heads, &bad) != 0)
-        FAIL(e, ERR_NUMERIC,
-             "layer %u, position %u: an attention score is not finite; the model's numbers leave "
-             "the range of %s",
-             layer, batch->positions[bad], f->b->numerics);
-    return 0;
+static void attend_rows(struct forward *f, const struct backend_attention *a, bool wanted) {
+    f->b->ops->attention(f->b, a, wanted, f->buffer[BUFFER_Q], f->ld_heads,
+                         f->buffer[BUFFER_ATTENDED], f->ld_heads);
 }
 
 // The last layer needs keys and values of all rows, and everything else only of the wanted ones.
 // Returns where the residual stream of the wanted rows is.
-static int last_layer(struct forward *f, const struct forward_batch *batch, uint32_t layer,
-                      const struct backend_attention *a, float **wanted_x, struct err *e) {
+static float *last_layer(struct forward *f, const struct backend_pass *pass,
+                         const struct backend_attention *a) {
     const struct backend_ops *ops = f->b->ops;
-    uint32_t count = batch->wanted_count;
     float *x = f->buffer[BUFFER_X];
     void *attended = f->buffer[BUFFER_ATTENDED];
-    TRY(attend_spans(f, batch, batch->wanted_spans, batch->wanted_span_count, layer, a, e));
-    if (count < batch->rows) {
-        ops->gather(f->b, x, f->c->D * sizeof(float), batch->wanted, count,
-                    f->buffer[BUFFER_X_WANTED]);
-        ops->gather(f->b, attended, (size_t)f->ld_heads * f->b->operand_bytes, batch->wanted, count,
+    attend_rows(f, a, true);
+    if (pass->wanted_count < pass->rows) {
+        ops->gather(f->b, x, f->c->D * sizeof(float), f->buffer[BUFFER_X_WANTED]);
+        ops->gather(f->b, attended, (size_t)f->ld_heads * f->b->operand_bytes,
                     f->buffer[BUFFER_ATTENDED_WANTED]);
         x = f->buffer[BUFFER_X_WANTED];
         attended = f->buffer[BUFFER_ATTENDED_WANTED];
     }
-    finish_rows(f, layer, count, attended, x);
-    *wanted_x = x;
+    finish_rows(f, a->layer, pass->wanted_count, attended, x);
+    return x;
+}
+
+static int check_fault(struct forward *f, const struct backend_pass *pass, struct err *e) {
+    static const char *const what[] = {
+        [BACKEND_FAULT_KV] = "a key or value", [BACKEND_FAULT_SCORE] = "an attention score"};
+    struct backend_fault fault;
+    if (f->b->ops->fault(f->b, &fault))
+        FAIL(e, ERR_NUMERIC,
+             "layer %u, position %u: %s is not finite; the model's numbers leave the range of %s",
+             fault.layer, pass->positions[fault.row], what[fault.kind], f->b->numerics);
     return 0;
 }
 
-static int hand_out(struct forward *f, const struct forward_batch *batch, const float *x,
+static int hand_out_row(struct forward *f, const struct backend_pass *pass, uint32_t row,
+                        int64_t greedy, const float *logits, const struct forward_sink *sink,
+                        struct err *e) {
+    if (greedy < 0)
+        FAIL(e, ERR_NUMERIC,
+             "output layer (behind layer %u), position %u: a logit is not finite; the model's "
+             "numbers leave the range of %s",
+             f->c->L - 1, pass->positions[row], f->b->numerics);
+    return sink->take(sink->context, row, (int32_t)greedy, logits, e);
+}
+
+static int hand_out(struct forward *f, const struct backend_pass *pass, const float *x,
                     const struct forward_sink *sink, struct err *e) {
     const struct model_config *c = f->c;
     const struct backend_ops *ops = f->b->ops;
     float *logits = f->buffer[BUFFER_LOGITS];
     int64_t greedy[LOGIT_ROWS];
-    for (uint32_t done = 0; done < batch->wanted_count;) {
-        uint32_t left = batch->wanted_count - done;
+    for (uint32_t done = 0; done < pass->wanted_count;) {
+        uint32_t left = pass->wanted_count - done;
         uint32_t n = left < LOGIT_ROWS ? left : LOGIT_ROWS;
         ops->rmsnorm(f->b, x + (size_t)done * c->D, n, c->D, f->w->output_norm, c->norm_epsilon,
                      f->buffer[BUFFER_NORM], f->ld_model);
         ops->matmul(f->b, f->buffer[BUFFER_NORM], f->ld_model, n, f->w->head, NULL, false, logits,
                     c->V);
         ops->argmax(f->b, logits, n, c->V, greedy);
-        for (uint32_t i = 0; i < n; i++) {
-            uint32_t row = batch->wanted[done + i];
-            if (greedy[i] < 0)
-                FAIL(e, ERR_NUMERIC,
-                     "output layer (behind layer %u), position %u: a logit is not finite; the "
-                     "model's numbers leave the range of %s",
-                     c->L - 1, batch->positions[row], f->b->numerics);
-            TRY(sink->take(sink->context, row, (int32_t)greedy[i], logits + (size_t)i * c->V, e));
-        }
+        if (done == 0) TRY(check_fault(f, pass, e));
+        for (uint32_t i = 0; i < n; i++)
+            TRY(hand_out_row(f, pass, pass->wanted[done + i], greedy[i], logits + (size_t)i * c->V,
+                             sink, e));
         done += n;
     }
     return 0;
@@ -289,30 +274,29 @@ static int hand_out(struct forward *f, const struct forward_batch *batch, const 
 int forward_run(struct forward *f, const struct forward_batch *batch,
                 const struct forward_sink *sink, struct err *e) {
     const struct model_config *c = f->c;
-    assert(batch->rows >= 1 && batch->rows <= f->rows);
-    embed_rows(f, batch);
+    const struct backend_pass *pass = &batch->pass;
+    assert(pass->rows >= 1 && pass->rows <= f->rows);
+    begin_pass(f, batch);
     float *x = f->buffer[BUFFER_X];
     for (uint32_t layer = 0; layer < c->L; layer++) {
-        struct backend_attention a = {.H = c->H,
+        struct backend_attention a = {.layer = layer,
+                                      .H = c->H,
                                       .G = c->G,
                                       .E = c->E,
                                       .scale = c->attention_scale,
                                       .softcap = c->attention_softcap,
                                       .window = c->window,
-                                      .page_offset = f->layer_bytes * layer};
-        TRY(project_rows(f, batch, layer, &a, e));
-        aim_watches(f, batch, layer);
+                                      .page_offset = f->layer_bytes * layer,
+                                      .shares_stride = (size_t)c->H * f->watched};
+        project_rows(f, pass->rows, &a);
         if (layer + 1 < c->L) {
-            TRY(attend_spans(f, batch, batch->spans, batch->span_count, layer, &a, e));
-            finish_rows(f, layer, batch->rows, f->buffer[BUFFER_ATTENDED], x);
-        } else if (batch->wanted_count > 0) {
-            TRY(last_layer(f, batch, layer, &a, &x, e));
+            attend_rows(f, &a, false);
+            finish_rows(f, layer, pass->rows, f->buffer[BUFFER_ATTENDED], x);
+        } else if (pass->wanted_count > 0) {
+            x = last_layer(f, pass, &a);
         }
     }
-    if (batch->wanted_count == 0) {
-        f->b->ops->sync(f->b);
-        return 0;
-    }
+    if (pass->wanted_count == 0) return check_fault(f, pass, e);
     take_shares(f, batch);
-    return hand_out(f, batch, x, sink, e);
+    return hand_out(f, pass, x, sink, e);
 }

@@ -12,26 +12,17 @@
 
 struct forward;
 
-// A watched row: the last one of a span, and wanted. `watch` is what its span and its wanted span
-// point to; rows and shares of it are the pass's own.
+// A watched row: the last one of a span, and wanted. Its span and its wanted span point to the two
+// watches; shares on the device are the pass's own.
 struct forward_watch {
-    struct backend_watch watch;
-    float *shares; // host, [L][H][watch.count]; there when the row is handed out
+    struct backend_watch of_span, of_wanted;
+    float *shares; // host, [L][H][count]; there when the row is handed out
 };
 
-// Rows of one call, from one or several sequences. Their pages have room for them.
+// One pass. Its sequences' pages have room for the rows; the wanted rows are those whose logits are
+// wanted. Only the last layer makes use of it: the others need every row.
 struct forward_batch {
-    uint32_t rows;
-    const int32_t *ids;        // [rows]
-    const uint32_t *positions; // [rows] absolute
-    const struct backend_span *spans;
-    uint32_t span_count;
-    // Rows whose logits are wanted, ascending, and the spans that hold exactly these rows. Only the
-    // last layer makes use of it: the others need every row.
-    const uint32_t *wanted; // [wanted_count]
-    uint32_t wanted_count;
-    const struct backend_span *wanted_spans;
-    uint32_t wanted_span_count;
+    struct backend_pass pass;
     struct forward_watch *watches;
     uint32_t watch_count;
 };

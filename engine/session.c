@@ -158,7 +158,8 @@ struct cursor {
 static void add_rows(struct session *s, const struct session_item *items, struct cursor at,
                      uint32_t rows, struct forward_batch *batch) {
     const struct session_item *item = &items[at.item];
-    uint32_t first = batch->rows;
+    struct backend_pass *pass = &batch->pass;
+    uint32_t first = pass->rows;
     struct backend_span span = {.first_row = first,
                                 .rows = rows,
                                 .first_position = item->sequence->length,
@@ -169,38 +170,43 @@ static void add_rows(struct session *s, const struct session_item *items, struct
         s->row_item[first + i] = at.item;
         s->row_index[first + i] = at.index + i;
     }
-    bool ends = at.index + rows == item->count;
-    if (ends && item->watch != NULL) {
-        struct forward_watch *watch = &s->watches[batch->watch_count++];
-        *watch = (struct forward_watch){
-            .watch = {.ranges = item->watch->ranges, .count = item->watch->count},
-            .shares = item->watch->shares};
-        span.watch = &watch->watch;
-    }
-    s->spans[batch->span_count++] = span;
-    if (item->logits == SESSION_ALL || (item->logits == SESSION_LAST && ends)) {
-        uint32_t skip = item->logits == SESSION_ALL ? 0 : rows - 1;
-        span.first_row += skip;
-        span.first_position += skip;
-        span.rows -= skip;
-        s->wanted_spans[batch->wanted_span_count++] = span;
-        for (uint32_t i = skip; i < rows; i++) s->wanted[batch->wanted_count++] = first + i;
-    }
-    batch->rows += rows;
+    bool ends = at.index + rows == item->count, all = item->logits == SESSION_ALL;
+    struct backend_span *last = &s->spans[pass->span_count++];
+    *last = span;
+    pass->rows += rows;
+    if (!all && !(ends && item->logits == SESSION_LAST)) return;
+    uint32_t skip = all ? 0 : rows - 1;
+    struct backend_span *wanted = &s->wanted_spans[pass->wanted_span_count++];
+    *wanted = span;
+    wanted->first_row += skip;
+    wanted->first_position += skip;
+    wanted->rows -= skip;
+    for (uint32_t i = skip; i < rows; i++) s->wanted[pass->wanted_count++] = first + i;
+    if (!ends || item->watch == NULL) return;
+    struct forward_watch *watch = &s->watches[batch->watch_count++];
+    watch->of_span = (struct backend_watch){.ranges = item->watch->ranges,
+                                            .count = item->watch->count,
+                                            .first_row = rows - 1,
+                                            .rows = 1};
+    watch->of_wanted = watch->of_span;
+    watch->of_wanted.first_row -= skip;
+    watch->shares = item->watch->shares;
+    last->watch = &watch->of_span;
+    wanted->watch = &watch->of_wanted;
 }
 
 // Fills a pass from the cursor on. The sequences' lengths advance only after the pass.
 static struct cursor build_pass(struct session *s, const struct session_item *items, uint32_t count,
                                 struct cursor at, struct forward_batch *batch) {
-    *batch = (struct forward_batch){.ids = s->ids,
-                                    .positions = s->positions,
-                                    .spans = s->spans,
-                                    .wanted = s->wanted,
-                                    .wanted_spans = s->wanted_spans,
+    *batch = (struct forward_batch){.pass = {.ids = s->ids,
+                                             .positions = s->positions,
+                                             .spans = s->spans,
+                                             .wanted = s->wanted,
+                                             .wanted_spans = s->wanted_spans},
                                     .watches = s->watches};
-    while (at.item < count && batch->rows < s->plan.chunk_tokens) {
+    while (at.item < count && batch->pass.rows < s->plan.chunk_tokens) {
         uint32_t left = items[at.item].count - at.index;
-        uint32_t room = s->plan.chunk_tokens - batch->rows;
+        uint32_t room = s->plan.chunk_tokens - batch->pass.rows;
         uint32_t rows = left < room ? left : room;
         add_rows(s, items, at, rows, batch);
         at.index += rows;
@@ -237,8 +243,8 @@ static int run_passes(struct session *s, const struct session_item *items, uint3
         struct cursor next = build_pass(s, items, count, *done, &batch);
         TRY(forward_run(s->forward, &batch, &forward_sink, e));
         *done = next;
-        for (uint32_t i = 0; i < batch.span_count; i++) {
-            const struct backend_span *span = &batch.spans[i];
+        for (uint32_t i = 0; i < batch.pass.span_count; i++) {
+            const struct backend_span *span = &batch.pass.spans[i];
             items[s->row_item[span->first_row]].sequence->length += span->rows;
         }
     }

@@ -71,11 +71,10 @@ static const struct backend_ops *sound;
 static struct backend_ops watched;
 static long at_first, at_last, passes;
 
-static void watched_embed(struct backend *b, const struct backend_matrix *rows, const int32_t *ids,
-                          uint32_t R, float *x) {
+static void watched_begin(struct backend *b, const struct backend_pass *pass) {
     at_last = atomic_load(&allocations);
     if (passes++ == 0) at_first = at_last;
-    sound->embed(b, rows, ids, R, x);
+    sound->begin(b, pass);
 }
 
 static struct str token_bytes(const void *context, int32_t id) {
@@ -113,7 +112,7 @@ static void test_decoding_allocates_nothing(void **state) {
     struct backend *b = session_backend(p.session);
     sound = b->ops;
     watched = *sound;
-    watched.embed = watched_embed;
+    watched.begin = watched_begin;
     b->ops = &watched;
     struct arena *a = arena_create("reply");
     struct provider_completion c;

@@ -46,14 +46,22 @@ static void matmul_split(struct backend *b, const void *x, uint32_t ldx, uint32_
     for (uint32_t r = 0; R < 100 && r < R; r++) nudge(y + (size_t)r * ldy);
 }
 
-static int attention_fold(struct backend *b, const struct backend_span *spans, uint32_t count,
-                          const struct backend_attention *a, const void *q, uint32_t ldq, void *out,
-                          uint32_t ldout, uint32_t *bad_row) {
-    int result = sound->attention(b, spans, count, a, q, ldq, out, ldout, bad_row);
+static const struct backend_pass *faulty_pass;
+
+static void begin_fold(struct backend *b, const struct backend_pass *pass) {
+    faulty_pass = pass;
+    sound->begin(b, pass);
+}
+
+static void attention_fold(struct backend *b, const struct backend_attention *a, bool wanted,
+                           const void *q, uint32_t ldq, void *out, uint32_t ldout) {
+    const struct backend_pass *pass = faulty_pass;
+    const struct backend_span *spans = wanted ? pass->wanted_spans : pass->spans;
+    uint32_t count = wanted ? pass->wanted_span_count : pass->span_count;
+    sound->attention(b, a, wanted, q, ldq, out, ldout);
     for (uint32_t i = 0; i < count; i++)
         if (spans[i].first_position % BACKEND_PAGE != 0 && spans[i].first_position > BACKEND_PAGE)
             ((uint16_t *)out)[(size_t)spans[i].first_row * ldout] ^= 1u;
-    return result;
 }
 
 static void plant(struct probe *p, enum fault fault) {
@@ -63,7 +71,10 @@ static void plant(struct probe *p, enum fault fault) {
     faulty = *sound;
     if (fault == FAULT_ROW) faulty.matmul = matmul_row;
     if (fault == FAULT_SPLIT) faulty.matmul = matmul_split;
-    if (fault == FAULT_FOLD) faulty.attention = attention_fold;
+    if (fault == FAULT_FOLD) {
+        faulty.begin = begin_fold;
+        faulty.attention = attention_fold;
+    }
     b->ops = &faulty;
 }
 

@@ -228,10 +228,9 @@ static const struct backend_ops *counted;
 static struct backend_ops counting;
 static int passes;
 
-static void counting_embed(struct backend *b, const struct backend_matrix *rows, const int32_t *ids,
-                           uint32_t R, float *x) {
+static void counting_begin(struct backend *b, const struct backend_pass *pass) {
     passes++;
-    counted->embed(b, rows, ids, R, x);
+    counted->begin(b, pass);
 }
 
 // Eight prompts with one beginning: the first is computed, then the tails of all others in the pass
@@ -248,7 +247,7 @@ static void test_passes_are_filled(void **state) {
     struct backend *b = session_backend(r.p.session);
     counted = b->ops;
     counting = *counted;
-    counting.embed = counting_embed;
+    counting.begin = counting_begin;
     b->ops = &counting;
     passes = 0;
     static struct request q;
@@ -326,15 +325,21 @@ static const struct backend_ops *sound;
 static struct backend_ops failing;
 static uint32_t fails_at;
 
-static int failing_attention(struct backend *b, const struct backend_span *spans, uint32_t count,
-                             const struct backend_attention *a, const void *q, uint32_t ldq,
-                             void *out, uint32_t ldout, uint32_t *bad_row) {
-    for (uint32_t i = 0; i < count; i++)
-        if (spans[i].rows == 1 && spans[i].first_position == fails_at) {
-            *bad_row = spans[i].first_row;
-            return -1;
-        }
-    return sound->attention(b, spans, count, a, q, ldq, out, ldout, bad_row);
+static const struct backend_pass *failing_pass;
+
+static void failing_begin(struct backend *b, const struct backend_pass *pass) {
+    failing_pass = pass;
+    sound->begin(b, pass);
+}
+
+static bool failing_fault(struct backend *b, struct backend_fault *out) {
+    for (uint32_t i = 0; i < failing_pass->span_count; i++) {
+        const struct backend_span *span = &failing_pass->spans[i];
+        if (span->rows != 1 || span->first_position != fails_at) continue;
+        *out = (struct backend_fault){BACKEND_FAULT_SCORE, 0, span->first_row};
+        return true;
+    }
+    return sound->fault(b, out);
 }
 
 static void test_failure_stays_with_its_reply(void **state) {
@@ -344,7 +349,8 @@ static void test_failure_stays_with_its_reply(void **state) {
     struct backend *b = session_backend(r.p.session);
     sound = b->ops;
     failing = *sound;
-    failing.attention = failing_attention;
+    failing.begin = failing_begin;
+    failing.fault = failing_fault;
     b->ops = &failing;
     fails_at = 722; // the third token behind request 4 (720 tokens)
     uint32_t order[REQUESTS];
