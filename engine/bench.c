@@ -24,7 +24,7 @@ struct test {
     int (*run)(struct bench *b, struct test *t, double *seconds, struct err *e);
     uint64_t set_bytes;     // memory that it reads again and again
     uint64_t weights, keys; // that pass by, for the issue bound
-    enum bench_matrix matrix;
+    enum weights_matrix matrix;
     uint32_t layers; // of a product's call
     struct kv_sequence *sequence[BENCH_BATCH_MOST];
     double seconds[BENCH_REPEATS_MOST], share[BENCH_REPEATS_MOST];
@@ -175,16 +175,16 @@ static uint32_t layers_of(const struct bench *b, uint32_t rows) {
                                                                 : b->model->config.L;
 }
 
-static void add_product(struct bench *b, enum bench_matrix which, uint32_t rows) {
+static void add_product(struct bench *b, enum weights_matrix which, uint32_t rows) {
     struct bench_product p =
         bench_product_of(b->model, b->backend, session_storage(b->session, rows), which);
     struct test *t =
         add_test(b, "product",
-                 arena_printf(b->arena, "%s %ux%u, %u row%s", bench_matrix_names[which], p.K, p.N,
+                 arena_printf(b->arena, "%s %ux%u, %u row%s", weights_matrix_name(which), p.K, p.N,
                               rows, rows == 1 ? "" : "s"));
     t->run = run_product;
     t->matrix = which;
-    t->layers = which == BENCH_HEAD ? 1 : layers_of(b, rows);
+    t->layers = which == WEIGHTS_HEAD ? 1 : layers_of(b, rows);
     t->line.rows = rows;
     t->weights = (uint64_t)p.N * p.K * t->layers;
     t->line.flop = 2 * rows * t->weights;
@@ -216,9 +216,9 @@ static void add_tests(struct bench *b) {
     const uint32_t rows[] = {most, 1, 4, BENCH_FEW_ROWS};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         if (rows[r] > most || (r > 0 && rows[r] == most)) continue;
-        for (int m = 0; m < BENCH_MATRICES; m++)
-            if (m != BENCH_HEAD || rows[r] <= BENCH_FEW_ROWS)
-                add_product(b, (enum bench_matrix)m, rows[r]);
+        for (int m = 0; m < WEIGHTS_MATRICES; m++)
+            if (m != WEIGHTS_HEAD || rows[r] <= BENCH_FEW_ROWS)
+                add_product(b, (enum weights_matrix)m, rows[r]);
     }
     add_attention(b, 0, most,
                   arena_printf(b->arena, "%u causal, %u rows", BENCH_ATTENTION_TOKENS, most));
@@ -327,10 +327,10 @@ static int take_memory(struct bench *b, struct err *e) {
 
 static void add_bytes(const struct bench *b, enum backend_storage storage,
                       struct bench_weights *to) {
-    for (int m = 0; m < BENCH_MATRICES; m++) {
+    for (int m = 0; m < WEIGHTS_MATRICES; m++) {
         struct bench_product product =
-            bench_product_of(b->model, b->backend, storage, (enum bench_matrix)m);
-        *(m == BENCH_HEAD ? &to->head_bytes : &to->layer_bytes) += product.bytes * product.count;
+            bench_product_of(b->model, b->backend, storage, (enum weights_matrix)m);
+        *(m == WEIGHTS_HEAD ? &to->head_bytes : &to->layer_bytes) += product.bytes * product.count;
     }
 }
 

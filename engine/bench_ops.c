@@ -11,8 +11,6 @@
 #define ISSUE_TRIES 3
 #define ISSUE_CALLS 20 // of a try
 
-const char *const bench_matrix_names[] = {"qkv", "o", "gate_up", "down", "head"};
-
 struct bench_ops {
     const struct model *model;
     struct backend *b;
@@ -26,54 +24,14 @@ struct bench_ops {
     uint32_t near_rows, near_keys;
 };
 
-static struct backend_part part_of(const struct gguf_tensor *t, uint32_t rows) {
-    return (struct backend_part){.name = t->name, .type = t->type, .rows = rows, .data = t->data};
-}
-
 // A matrix that takes no memory of its own is read where the file is mapped.
 struct bench_product bench_product_of(const struct model *m, struct backend *b,
-                                      enum backend_storage storage, enum bench_matrix which) {
-    const struct model_config *c = &m->config;
-    const struct model_layer *l = &m->layers[0];
-    struct backend_part parts[BACKEND_PARTS];
-    struct bench_product p = {.K = c->D, .count = c->L};
-    int count = 1;
-    switch (which) {
-    case BENCH_QKV:
-        parts[0] = part_of(l->q, c->H * c->E);
-        parts[1] = part_of(l->k, c->G * c->E);
-        parts[2] = part_of(l->v, c->G * c->E);
-        count = 3;
-        break;
-    case BENCH_O:
-        parts[0] = part_of(l->o, c->D);
-        p.K = c->H * c->E;
-        break;
-    case BENCH_GATE_UP:
-        parts[0] = part_of(l->gate, c->F);
-        parts[1] = part_of(l->up, c->F);
-        count = 2;
-        break;
-    case BENCH_DOWN:
-        parts[0] = part_of(l->down, c->D);
-        p.K = c->F;
-        break;
-    default:
-        parts[0] = part_of(m->output, c->V);
-        p.count = 1;
-        break;
-    }
-    for (int i = 0; i < count; i++) p.N += parts[i].rows;
-    p.bytes = b->ops->matrix_bytes(b, parts, count, p.K, storage);
-    return p;
-}
-
-static const struct backend_matrix *matrix_of(const struct bench_ops *o, enum bench_matrix which,
-                                              uint32_t layer) {
-    const struct weights_layer *l = &o->weights->layer[layer];
-    const struct backend_matrix *const all[] = {l->qkv, l->o, l->gate_up, l->down,
-                                                o->weights->head};
-    return all[which];
+                                      enum backend_storage storage, enum weights_matrix which) {
+    struct weights_stack s = weights_stack_of(m, 0, which);
+    return (struct bench_product){.N = s.N,
+                                  .K = s.K,
+                                  .count = which == WEIGHTS_HEAD ? 1 : m->config.L,
+                                  .bytes = weights_stack_bytes(b, &s, storage)};
 }
 
 static struct backend_attention attention_of(const struct bench_ops *o) {
@@ -123,7 +81,7 @@ static int fill_pages(struct bench_ops *o, struct err *e) {
 static int load_near(struct bench_ops *o, enum backend_storage storage, size_t near_bytes,
                      struct err *e) {
     const struct model_config *c = &o->model->config;
-    struct backend_part part = part_of(o->model->layers[0].gate, c->F);
+    struct backend_part part = weights_stack_of(o->model, 0, WEIGHTS_GATE_UP).part[0];
     while (part.rows > 64 &&
            o->b->ops->matrix_bytes(o->b, &part, 1, c->D, storage) > near_bytes / 2)
         part.rows = (part.rows * 3 / 4 + 15) / 16 * 16;
@@ -189,20 +147,12 @@ void bench_ops_close(struct bench_ops *o) {
     free(o);
 }
 
-static uint32_t outputs_of(const struct model_config *c, enum bench_matrix which) {
-    switch (which) {
-    case BENCH_QKV: return model_qkv_width(c);
-    case BENCH_GATE_UP: return 2 * c->F;
-    case BENCH_HEAD: return c->V;
-    default: return c->D;
-    }
-}
-
-void bench_ops_product(struct bench_ops *o, enum bench_matrix which, uint32_t layers,
+void bench_ops_product(struct bench_ops *o, enum weights_matrix which, uint32_t layers,
                        uint32_t rows) {
-    uint32_t N = outputs_of(&o->model->config, which);
+    uint32_t N = weights_stack_of(o->model, 0, which).N;
     for (uint32_t i = 0; i < layers; i++)
-        o->b->ops->matmul(o->b, o->x, o->ld, rows, matrix_of(o, which, i), NULL, false, o->y, N);
+        o->b->ops->matmul(o->b, o->x, o->ld, rows, weights_matrix_of(o->weights, i, which), NULL,
+                          false, o->y, N);
     o->b->ops->sync(o->b);
 }
 

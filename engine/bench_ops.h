@@ -9,17 +9,13 @@
 #define BENCH_ROWS 512    // most rows of an op
 #define BENCH_FEW_ROWS 16 // most rows of a product with the output layer
 
-// The matrices of a layer, and the output layer.
-enum bench_matrix { BENCH_QKV, BENCH_O, BENCH_GATE_UP, BENCH_DOWN, BENCH_HEAD, BENCH_MATRICES };
-extern const char *const bench_matrix_names[BENCH_MATRICES];
-
 struct bench_product {
     uint32_t N, K;
     uint32_t count; // of such matrices in the model: layers, or 1
     uint64_t bytes; // of one as loaded, which is what a product reads
 };
 struct bench_product bench_product_of(const struct model *m, struct backend *b,
-                                      enum backend_storage storage, enum bench_matrix which);
+                                      enum backend_storage storage, enum weights_matrix which);
 
 struct bench_ops;
 
@@ -30,7 +26,7 @@ int bench_ops_open(const struct model *m, const struct session *s, size_t near_b
 void bench_ops_close(struct bench_ops *o); // NULL is allowed
 
 // `rows` rows times the matrix of each of the first `layers` layers.
-void bench_ops_product(struct bench_ops *o, enum bench_matrix which, uint32_t layers,
+void bench_ops_product(struct bench_ops *o, enum weights_matrix which, uint32_t layers,
                        uint32_t rows);
 // One layer's attention of queries at first .. first + rows - 1 < BENCH_ATTENTION_TOKENS.
 int bench_ops_attention(struct bench_ops *o, uint32_t first, uint32_t rows, struct err *e);

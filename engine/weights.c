@@ -9,64 +9,78 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct backend_part part_of(const struct gguf_tensor *t) {
-    return (struct backend_part){.name = t->name,
-                                 .type = t->type,
-                                 .rows = t->dims > 1 ? (uint32_t)t->dim[1] : 1,
-                                 .data = t->data};
+const char *weights_matrix_name(enum weights_matrix which) {
+    static const char *const names[] = {"qkv", "o", "gate_up", "down", "head"};
+    return names[which];
 }
 
-struct stack {
-    struct backend_part part[BACKEND_PARTS];
-    int count;
-    uint32_t K;
-};
-
-static struct stack stack_of(const struct gguf_tensor *a, const struct gguf_tensor *b,
-                             const struct gguf_tensor *c) {
-    struct stack s = {.K = (uint32_t)a->dim[0]};
+static struct weights_stack stack_of(const struct gguf_tensor *a, const struct gguf_tensor *b,
+                                     const struct gguf_tensor *c) {
+    struct weights_stack s = {.K = (uint32_t)a->dim[0]};
     const struct gguf_tensor *all[] = {a, b, c};
     for (int i = 0; i < BACKEND_PARTS && all[i] != NULL; i++) {
-        assert(all[i]->dim[0] == a->dim[0]);
-        s.part[s.count++] = part_of(all[i]);
+        const struct gguf_tensor *t = all[i];
+        assert(t->dim[0] == a->dim[0]);
+        uint32_t rows = t->dims > 1 ? (uint32_t)t->dim[1] : 1;
+        s.part[s.count++] =
+            (struct backend_part){.name = t->name, .type = t->type, .rows = rows, .data = t->data};
+        s.N += rows;
     }
     return s;
 }
 
-// The matrices of one layer in the order qkv, o, gate_up, down.
-#define LAYER_MATRICES 4
-static void layer_stacks(const struct model_layer *l, struct stack out[LAYER_MATRICES]) {
-    out[0] = stack_of(l->q, l->k, l->v);
-    out[1] = stack_of(l->o, NULL, NULL);
-    out[2] = stack_of(l->gate, l->up, NULL);
-    out[3] = stack_of(l->down, NULL, NULL);
+struct weights_stack weights_stack_of(const struct model *m, uint32_t layer,
+                                      enum weights_matrix which) {
+    const struct model_layer *l = &m->layers[layer];
+    switch (which) {
+    case WEIGHTS_QKV: return stack_of(l->q, l->k, l->v);
+    case WEIGHTS_O: return stack_of(l->o, NULL, NULL);
+    case WEIGHTS_GATE_UP: return stack_of(l->gate, l->up, NULL);
+    case WEIGHTS_DOWN: return stack_of(l->down, NULL, NULL);
+    default: return stack_of(m->output, NULL, NULL);
+    }
+}
+
+uint64_t weights_stack_bytes(struct backend *b, const struct weights_stack *s,
+                             enum backend_storage storage) {
+    return b->ops->matrix_bytes(b, s->part, s->count, s->K, storage);
+}
+
+struct backend_matrix *weights_matrix_of(const struct weights *w, uint32_t layer,
+                                         enum weights_matrix which) {
+    return which == WEIGHTS_HEAD ? w->head : w->layer[layer].matrix[which];
 }
 
 static bool has_bias(const struct model_layer *l) {
     return l->q_bias != NULL || l->k_bias != NULL || l->v_bias != NULL;
 }
 
-uint64_t weights_bytes(struct backend *b, const struct model *m, enum backend_storage storage) {
-    const struct model_config *c = &m->config;
-    uint64_t vectors = c->D; // output norm
+static uint64_t layer_bytes(struct backend *b, const struct model *m, uint32_t layer,
+                            enum backend_storage storage) {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < c->L; i++) {
-        struct stack s[LAYER_MATRICES];
-        layer_stacks(&m->layers[i], s);
-        for (int j = 0; j < LAYER_MATRICES; j++)
-            bytes += b->ops->matrix_bytes(b, s[j].part, s[j].count, s[j].K, storage);
-        vectors += 2 * (uint64_t)c->D;
-        if (has_bias(&m->layers[i])) vectors += ((uint64_t)c->H + 2 * (uint64_t)c->G) * c->E;
+    for (int j = 0; j < WEIGHTS_LAYER_MATRICES; j++) {
+        struct weights_stack s = weights_stack_of(m, layer, (enum weights_matrix)j);
+        bytes += weights_stack_bytes(b, &s, storage);
     }
-    struct stack embedding = stack_of(m->embedding, NULL, NULL);
-    struct stack head = stack_of(m->output, NULL, NULL);
-    bytes += b->ops->matrix_bytes(b, embedding.part, 1, embedding.K, BACKEND_ROWS);
-    bytes += b->ops->matrix_bytes(b, head.part, 1, head.K, storage);
-    return bytes + vectors * sizeof(float);
+    return bytes;
 }
 
-static int matrix_load(struct backend *b, const struct stack *s, enum backend_storage storage,
-                       struct backend_matrix **out, struct err *e) {
+uint64_t weights_bytes(struct backend *b, const struct model *m, enum backend_storage storage) {
+    const struct model_config *c = &m->config;
+    struct weights_stack embedding = stack_of(m->embedding, NULL, NULL);
+    struct weights_stack head = weights_stack_of(m, 0, WEIGHTS_HEAD);
+    uint64_t bytes = weights_stack_bytes(b, &embedding, BACKEND_ROWS);
+    uint64_t vectors = c->D; // output norm
+    for (uint32_t i = 0; i < c->L; i++) {
+        bytes += layer_bytes(b, m, i, storage);
+        vectors += 2 * (uint64_t)c->D;
+        if (has_bias(&m->layers[i])) vectors += model_qkv_width(c);
+    }
+    return bytes + weights_stack_bytes(b, &head, storage) + vectors * sizeof(float);
+}
+
+static int matrix_load(struct backend *b, const struct weights_stack *s,
+                       enum backend_storage storage, struct backend_matrix **out, struct err *e) {
     return b->ops->matrix_load(b, s->part, s->count, s->K, storage, out, e);
 }
 
@@ -116,12 +130,10 @@ static int layer_load(struct weights *w, const struct model *m, uint32_t index, 
     struct backend *b = w->backend;
     const struct model_layer *l = &m->layers[index];
     struct weights_layer *to = &w->layer[index];
-    struct backend_matrix **matrix[LAYER_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
-    struct stack s[LAYER_MATRICES];
-    layer_stacks(l, s);
-    for (int j = 0; j < LAYER_MATRICES; j++) {
-        TRY(matrix_load(b, &s[j], w->storage, matrix[j], e));
-        b->ops->matrix_few_rows(b, *matrix[j], w->few_rows);
+    for (int j = 0; j < WEIGHTS_LAYER_MATRICES; j++) {
+        struct weights_stack s = weights_stack_of(m, index, (enum weights_matrix)j);
+        TRY(matrix_load(b, &s, w->storage, &to->matrix[j], e));
+        b->ops->matrix_few_rows(b, to->matrix[j], w->few_rows);
     }
     TRY(vector_load(b, l->attention_norm, scratch, &to->attention_norm, e));
     TRY(vector_load(b, l->ffn_norm, scratch, &to->ffn_norm, e));
@@ -129,23 +141,14 @@ static int layer_load(struct weights *w, const struct model *m, uint32_t index, 
     return 0;
 }
 
-static uint64_t layer_bytes(struct backend *b, const struct model_layer *l) {
-    struct stack s[LAYER_MATRICES];
-    uint64_t bytes = 0;
-    layer_stacks(l, s);
-    for (int j = 0; j < LAYER_MATRICES; j++)
-        bytes += b->ops->matrix_bytes(b, s[j].part, s[j].count, s[j].K, BACKEND_UNPACKED);
-    return bytes;
-}
-
 static int load_all(struct weights *w, const struct model *m, float *scratch, struct err *e) {
-    struct stack embedding = stack_of(m->embedding, NULL, NULL);
-    struct stack head = stack_of(m->output, NULL, NULL);
+    struct weights_stack embedding = stack_of(m->embedding, NULL, NULL);
+    struct weights_stack head = weights_stack_of(m, 0, WEIGHTS_HEAD);
     TRY(matrix_load(w->backend, &embedding, BACKEND_ROWS, &w->embedding, e));
     uint64_t bytes = 0; // of layers that the choice between two forms is measured on
     for (uint32_t i = 0; i < w->L; i++) {
         TRY(layer_load(w, m, i, scratch, e));
-        bytes += layer_bytes(w->backend, &m->layers[i]);
+        bytes += layer_bytes(w->backend, m, i, BACKEND_UNPACKED);
         bool enough = bytes >= WEIGHTS_CHOICE_BYTES || i + 1 == w->L;
         if (w->storage == BACKEND_BOTH && w->few_rows == 0 && enough)
             TRY(weights_choose(w, &m->config, i + 1, e));
@@ -192,10 +195,7 @@ void weights_close(struct weights *w) {
     struct backend *b = w->backend;
     for (uint32_t i = 0; i < w->L; i++) {
         struct weights_layer *l = &w->layer[i];
-        b->ops->matrix_free(b, l->qkv);
-        b->ops->matrix_free(b, l->o);
-        b->ops->matrix_free(b, l->gate_up);
-        b->ops->matrix_free(b, l->down);
+        for (int j = 0; j < WEIGHTS_LAYER_MATRICES; j++) b->ops->matrix_free(b, l->matrix[j]);
         b->ops->free(b, l->attention_norm);
         b->ops->free(b, l->ffn_norm);
         b->ops->free(b, l->qkv_bias);

@@ -5,7 +5,6 @@
 #define ROWS_MOST 4
 #define RUNS 4        // the first one warms up, the fastest is the least disturbed
 #define WORTH_IT 0.97 // the stored form costs memory: it must save so much time
-#define MATRICES 4
 
 struct trial {
     void *x;
@@ -13,19 +12,10 @@ struct trial {
     uint32_t ldx, ldy;
 };
 
-static void matrices_of(const struct weights_layer *l, struct backend_matrix *out[MATRICES]) {
-    out[0] = l->qkv;
-    out[1] = l->o;
-    out[2] = l->gate_up;
-    out[3] = l->down;
-}
-
 static void set_few_rows(struct weights *w, uint32_t layers, uint32_t rows) {
-    for (uint32_t i = 0; i < layers; i++) {
-        struct backend_matrix *m[MATRICES];
-        matrices_of(&w->layer[i], m);
-        for (int j = 0; j < MATRICES; j++) w->backend->ops->matrix_few_rows(w->backend, m[j], rows);
-    }
+    for (uint32_t i = 0; i < layers; i++)
+        for (int j = 0; j < WEIGHTS_LAYER_MATRICES; j++)
+            w->backend->ops->matrix_few_rows(w->backend, w->layer[i].matrix[j], rows);
 }
 
 // Nanoseconds of the products of one decoding step of `rows` sequences.
@@ -35,12 +25,10 @@ static uint64_t step_ns(const struct weights *w, uint32_t layers, uint32_t rows,
     uint64_t best = UINT64_MAX;
     for (int run = 0; run < RUNS; run++) {
         uint64_t begun = clock_ns();
-        for (uint32_t i = 0; i < layers; i++) {
-            struct backend_matrix *m[MATRICES];
-            matrices_of(&w->layer[i], m);
-            for (int j = 0; j < MATRICES; j++)
-                b->ops->matmul(b, t->x, t->ldx, rows, m[j], NULL, false, t->y, t->ldy);
-        }
+        for (uint32_t i = 0; i < layers; i++)
+            for (int j = 0; j < WEIGHTS_LAYER_MATRICES; j++)
+                b->ops->matmul(b, t->x, t->ldx, rows, w->layer[i].matrix[j], NULL, false, t->y,
+                               t->ldy);
         b->ops->sync(b);
         uint64_t took = clock_ns() - begun;
         if (took < best) best = took;
@@ -78,10 +66,8 @@ int weights_choose(struct weights *w, const struct model_config *c, uint32_t lay
     set_few_rows(w, layers, w->few_rows);
     if (w->few_rows != 0) return 0;
     w->storage = BACKEND_UNPACKED;
-    for (uint32_t i = 0; i < layers; i++) {
-        struct backend_matrix *m[MATRICES];
-        matrices_of(&w->layer[i], m);
-        for (int j = 0; j < MATRICES; j++) b->ops->matrix_unpacked_only(b, m[j]);
-    }
+    for (uint32_t i = 0; i < layers; i++)
+        for (int j = 0; j < WEIGHTS_LAYER_MATRICES; j++)
+            b->ops->matrix_unpacked_only(b, w->layer[i].matrix[j]);
     return 0;
 }
