@@ -61,9 +61,4 @@ int model_identify(struct model *m, struct err *e);
 // {"Q4_1":210,"F32":61}, for identity.json.
 json_t *model_tensor_types(const struct model *m);
 
-// Bytes of weights in memory (unpacked bf16, or stored: codes and scales), KV for `positions`, for
-// the byte table.
-uint64_t model_weight_bytes(const struct model *m, bool unpacked);
-uint64_t model_kv_bytes(const struct model *m, uint64_t positions);
-
 #endif

@@ -78,9 +78,16 @@ static void describe_types(const struct model *m, struct buf *out) {
     json_decref(types);
 }
 
-static void describe_memory(const struct model *m, const uint64_t *lengths, size_t count,
-                            struct buf *out) {
-    uint64_t stored = model_weight_bytes(m, false), unpacked = model_weight_bytes(m, true);
+static uint64_t kv_bytes(const struct model *m, struct backend *b, uint64_t tokens) {
+    const struct model_config *c = &m->config;
+    return (tokens + BACKEND_PAGE - 1) / BACKEND_PAGE * c->L *
+           b->ops->kv_layer_bytes(b, c->G, c->E);
+}
+
+static void describe_memory(const struct model *m, struct backend *b, const uint64_t *lengths,
+                            size_t count, struct buf *out) {
+    uint64_t stored = weights_bytes(b, m, BACKEND_STORED);
+    uint64_t unpacked = weights_bytes(b, m, BACKEND_UNPACKED);
     buf_printf(out, "\nKV cache      %" PRIu64 " bytes a token (bf16, pages of 512 tokens)\n",
                m->config.kv_bytes_per_token);
     buf_printf(out,
@@ -91,15 +98,15 @@ static void describe_memory(const struct model *m, const uint64_t *lengths, size
     buf_printf(out, "\nmemory in bytes\n%10s  %16s  %16s  %16s\n", "tokens", "KV", "KV + stored",
                "KV + unpacked");
     for (size_t i = 0; i < count; i++) {
-        uint64_t kv = model_kv_bytes(m, lengths[i]);
+        uint64_t kv = kv_bytes(m, b, lengths[i]);
         buf_printf(out, "%10" PRIu64 "  %16" PRIu64 "  %16" PRIu64 "  %16" PRIu64 "%s\n",
                    lengths[i], kv, stored + kv, unpacked + kv,
                    lengths[i] > m->config.trained_context ? "  beyond the trained context" : "");
     }
 }
 
-void model_describe_text(const struct model *m, const uint64_t *lengths, size_t count,
-                         struct buf *out) {
+void model_describe_text(const struct model *m, struct backend *b, const uint64_t *lengths,
+                         size_t count, struct buf *out) {
     assert(m->file_sha256[0]);
     buf_printf(out, "file          ");
     add_plain(out, str_from(m->file->path));
@@ -123,7 +130,7 @@ void model_describe_text(const struct model *m, const uint64_t *lengths, size_t 
     buf_printf(out, "\nSHA-256       %s  file\n", m->file_sha256);
     buf_printf(out, "              %s  tokenizer\n", m->tokenizer_sha256);
     if (template) buf_printf(out, "              %s  chat template\n", m->template_sha256);
-    describe_memory(m, lengths, count, out);
+    describe_memory(m, b, lengths, count, out);
 }
 
 static json_t *integer(uint64_t n) {
@@ -142,12 +149,14 @@ static json_t *rotation_json(const struct model_config *c) {
     return o;
 }
 
-static json_t *memory_json(const struct model *m, const uint64_t *lengths, size_t count) {
+static json_t *memory_json(const struct model *m, struct backend *b, const uint64_t *lengths,
+                           size_t count) {
     json_t *rows = json_array();
-    uint64_t stored = model_weight_bytes(m, false), unpacked = model_weight_bytes(m, true);
+    uint64_t stored = weights_bytes(b, m, BACKEND_STORED);
+    uint64_t unpacked = weights_bytes(b, m, BACKEND_UNPACKED);
     for (size_t i = 0; i < count; i++) {
         json_t *row = json_object();
-        uint64_t kv = model_kv_bytes(m, lengths[i]);
+        uint64_t kv = kv_bytes(m, b, lengths[i]);
         json_put(row, "tokens", integer(lengths[i]));
         json_put(row, "kv_bytes", integer(kv));
         json_put(row, "stored_bytes", integer(stored + kv));
@@ -157,7 +166,8 @@ static json_t *memory_json(const struct model *m, const uint64_t *lengths, size_
     return rows;
 }
 
-json_t *model_describe_json(const struct model *m, const uint64_t *lengths, size_t count) {
+json_t *model_describe_json(const struct model *m, struct backend *b, const uint64_t *lengths,
+                            size_t count) {
     const struct model_config *c = &m->config;
     const struct {
         const char *key;
@@ -175,8 +185,8 @@ json_t *model_describe_json(const struct model *m, const uint64_t *lengths, size
         {"parameters", c->parameters},
         {"tokens", token_count(m)},
         {"kv_bytes_per_token", c->kv_bytes_per_token},
-        {"weight_bytes_stored", model_weight_bytes(m, false)},
-        {"weight_bytes_unpacked", model_weight_bytes(m, true)},
+        {"weight_bytes_stored", weights_bytes(b, m, BACKEND_STORED)},
+        {"weight_bytes_unpacked", weights_bytes(b, m, BACKEND_UNPACKED)},
     };
     assert(m->file_sha256[0]);
     json_t *o = json_object();
@@ -197,6 +207,6 @@ json_t *model_describe_json(const struct model *m, const uint64_t *lengths, size
     json_put_bytes(o, "pre_tokenizer", text_of(m, "tokenizer.ggml.pre"));
     json_put(o, "chat_template", json_boolean(text_of(m, "tokenizer.chat_template").n != 0));
     json_put(o, "unused_bytes", integer(unused_bytes(m)));
-    json_put(o, "memory", memory_json(m, lengths, count));
+    json_put(o, "memory", memory_json(m, b, lengths, count));
     return o;
 }

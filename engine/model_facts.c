@@ -1,10 +1,5 @@
-// What a record says about a model: hashes, tensor types, bytes.
+// What a record says about a model: hashes, tensor types.
 #include "engine/model.h"
-#include "kernels/cpu/compact.h"
-
-static uint64_t round_up(uint64_t n, uint64_t to) {
-    return (n + to - 1) / to * to;
-}
 
 static void hash_text(struct hash *h, struct str s) {
     uint8_t length[8];
@@ -46,36 +41,4 @@ json_t *model_tensor_types(const struct model *m) {
         if (count) json_put(types, tensor_format_of(type)->name, json_integer(count));
     }
     return types;
-}
-
-// Panels of 16 outputs, rows padded to an even size, two bytes an element.
-static uint64_t panel_bytes(const struct gguf_tensor *t) {
-    return round_up(t->dim[1], CPU_PANEL) * round_up(t->dim[0], 2) * sizeof(uint16_t);
-}
-
-// A matrix in memory. Formats that are not quantized have no compact form.
-static uint64_t matrix_bytes(const struct gguf_tensor *t, bool unpacked) {
-    struct cpu_compact_part part = {.type = t->type, .rows = (uint32_t)t->dim[1]};
-    struct cpu_matrix w;
-    uint64_t compact = unpacked ? 0 : cpu_compact_plan(&part, 1, (uint32_t)t->dim[0], &w);
-    return compact != 0 ? compact : panel_bytes(t);
-}
-
-uint64_t model_weight_bytes(const struct model *m, bool unpacked) {
-    uint64_t bytes = 0;
-    const struct gguf *g = m->file;
-    for (size_t i = 0; i < g->tensor_count; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
-        // Rows of the embedding are taken from the file itself, one a token.
-        bool in_file = t->dims == 1 || t == m->embedding;
-        bytes += in_file ? t->bytes : matrix_bytes(t, unpacked);
-    }
-    if (m->config.tied_head) bytes += matrix_bytes(m->embedding, unpacked);
-    return bytes;
-}
-
-uint64_t model_kv_bytes(const struct model *m, uint64_t positions) {
-    const struct model_config *c = &m->config;
-    uint64_t pages = positions / CPU_PAGE + (positions % CPU_PAGE != 0);
-    return pages * c->L * 2 * cpu_kv_bytes(CPU_BF16_1, c->G, c->E);
 }

@@ -19,6 +19,23 @@ static int read_lengths(const struct cli_list *list, uint64_t *lengths, struct e
     return 0;
 }
 
+// What the CPU takes, which no table of ops changes.
+static int describe(const struct model *m, const uint64_t *lengths, size_t count, bool json,
+                    struct buf *out, struct err *e) {
+    struct backend *b;
+    TRY(backend_cpu_open(&(struct backend_options){.op_table = "c"}, &b, e));
+    if (json) {
+        json_t *value = model_describe_json(m, b, lengths, count);
+        json_pretty(value, out);
+        buf_add_char(out, '\n');
+        json_decref(value);
+    } else {
+        model_describe_text(m, b, lengths, count, out);
+    }
+    backend_close(b);
+    return 0;
+}
+
 static int print_model(const char *path, const struct cli_list *list, bool json, struct arena *a,
                        struct err *e) {
     uint64_t lengths[CLI_LIST_MOST];
@@ -26,23 +43,14 @@ static int print_model(const char *path, const struct cli_list *list, bool json,
     struct model *m;
     TRY(read_lengths(list, lengths, e));
     TRY(model_open(path, a, &m, e));
-    if (model_identify(m, e) != 0) {
-        model_close(m);
-        return -1;
-    }
     size_t count = list->count ? (size_t)list->count : model_usual_lengths(m, lengths);
     struct buf out = {0};
-    if (json) {
-        json_t *value = model_describe_json(m, lengths, count);
-        json_pretty(value, &out);
-        buf_add_char(&out, '\n');
-        json_decref(value);
-    } else {
-        model_describe_text(m, lengths, count, &out);
-    }
+    int result = model_identify(m, e);
+    if (result == 0) result = describe(m, lengths, count, json, &out, e);
     bool written = fwrite(out.p, 1, out.n, stdout) == out.n && fflush(stdout) == 0;
     buf_free(&out);
     model_close(m);
+    TRY(result);
     if (!written) FAIL(e, ERR_IO, "standard output cannot be written");
     return 0;
 }

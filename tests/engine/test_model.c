@@ -374,24 +374,47 @@ static void test_identity(void **state) {
     arena_destroy(a);
 }
 
+static struct backend *open_backend(void) {
+    struct err e = {0};
+    struct backend *b;
+    ASSERT_OK(backend_cpu_open(&(struct backend_options){.op_table = "c"}, &b, &e), e);
+    return b;
+}
+
+static json_int_t integer(const json_t *o, const char *key) {
+    return json_integer_value(json_object_get(o, key));
+}
+
 static void test_bytes(void **state) {
     (void)state;
     struct arena *a = arena_create("test");
+    struct backend *b = open_backend();
+    struct err e = {0};
     struct tiny_model_options o = {
         .L = 2, .D = 32, .H = 4, .G = 2, .E = 8, .F = 64, .V = 261, .type = TENSOR_Q8_0};
     struct gguf_writer w = tiny_model_open(&o);
     struct model *m = open_scaled(&w, a);
-    uint64_t matrices = 2 * (32 * 32 + 2 * 32 * 16 + 32 * 32 + 3 * 32 * 64), norms = 5 * 32 * 4;
-    uint64_t embedding = 261 * 34;
+    ASSERT_OK(model_identify(m, &e), e);
+    const uint64_t lengths[] = {1, 512, 513};
+    json_t *json = model_describe_json(m, b, lengths, 3);
+    // The embedding's rows are taken from the file itself, one a token.
+    int matrices = 2 * (32 * 32 + 2 * 32 * 16 + 32 * 32 + 3 * 32 * 64), norms = 5 * 32 * 4;
     // 32 codes and a scale of four bytes, in panels of 16 outputs
-    assert_int_equal(model_weight_bytes(m, false),
-                     matrices / 32 * 36 + embedding + norms + 272 * 36);
-    assert_int_equal(model_weight_bytes(m, true), matrices * 2 + embedding + norms + 272 * 32 * 2);
+    int stored = matrices / 32 * 36 + norms + 272 * 36;
+    int unpacked = matrices * 2 + norms + 272 * 32 * 2;
     // The head size is padded from 8 to 16; pages hold 512 positions
-    assert_int_equal(model_kv_bytes(m, 0), 0);
-    assert_int_equal(model_kv_bytes(m, 1), 512 * 2 * 2 * (16 + 16) * 2);
-    assert_int_equal(model_kv_bytes(m, 512), model_kv_bytes(m, 1));
-    assert_int_equal(model_kv_bytes(m, 513), 2 * model_kv_bytes(m, 1));
+    int page = 512 * 2 * 2 * (16 + 16) * 2;
+    assert_int_equal(integer(json, "weight_bytes_stored"), stored);
+    assert_int_equal(integer(json, "weight_bytes_unpacked"), unpacked);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *row = json_array_get(json_object_get(json, "memory"), i);
+        int kv = i < 2 ? page : 2 * page;
+        assert_int_equal(integer(row, "kv_bytes"), kv);
+        assert_int_equal(integer(row, "stored_bytes"), stored + kv);
+        assert_int_equal(integer(row, "unpacked_bytes"), unpacked + kv);
+    }
+    json_decref(json);
+    backend_close(b);
     model_close(m);
     arena_destroy(a);
 }
@@ -411,8 +434,9 @@ static void test_description(void **state) {
     assert_int_equal(lengths[0], 512);
     assert_int_equal(lengths[1], 1000);
     lengths[1] = 2000;
+    struct backend *b = open_backend();
     struct buf out = {0};
-    model_describe_text(m, lengths, 2, &out);
+    model_describe_text(m, b, lengths, 2, &out);
     assert_true(utf8_valid(buf_str(&out)));
     static const char *const lines[] = {
         "evil?[2J? name \xc3\xa9?\n",
@@ -428,14 +452,15 @@ static void test_description(void **state) {
         if (!strstr(out.p, lines[i])) fail_msg("no '%s' in:\n%s", lines[i], out.p);
     assert_non_null(strstr(out.p, m->file_sha256));
     buf_free(&out);
-    json_t *json = model_describe_json(m, lengths, 2);
-    assert_int_equal(json_integer_value(json_object_get(json, "kv_bytes_per_token")), 128);
+    json_t *json = model_describe_json(m, b, lengths, 2);
+    assert_int_equal(integer(json, "kv_bytes_per_token"), 128);
     assert_string_equal(json_string_value(json_object_get(json, "sha256")), m->file_sha256);
-    assert_int_equal(json_integer_value(json_object_get(json, "unused_bytes")), 0);
+    assert_int_equal(integer(json, "unused_bytes"), 0);
     json_t *row = json_array_get(json_object_get(json, "memory"), 1);
-    assert_int_equal(json_integer_value(json_object_get(row, "tokens")), 2000);
-    assert_int_equal(json_integer_value(json_object_get(row, "kv_bytes")), model_kv_bytes(m, 2000));
+    assert_int_equal(integer(row, "tokens"), 2000);
+    assert_int_equal(integer(row, "kv_bytes"), 4 * 512 * 2 * 2 * (16 + 16) * 2);
     json_decref(json);
+    backend_close(b);
     model_close(m);
     arena_destroy(a);
 }

@@ -35,9 +35,12 @@ static void touch_model(struct model *m) {
     uint64_t lengths[MODEL_MOST_LENGTHS];
     struct err e;
     struct buf out = {0};
-    if (model_identify(m, &e) != 0) return;
-    model_describe_text(m, lengths, model_usual_lengths(m, lengths), &out);
+    struct backend *b;
+    if (backend_cpu_open(&(struct backend_options){.op_table = "c"}, &b, &e) != 0) abort();
+    if (model_identify(m, &e) == 0)
+        model_describe_text(m, b, lengths, model_usual_lengths(m, lengths), &out);
     assert(utf8_valid(buf_str(&out)));
+    backend_close(b);
     buf_free(&out);
 }
 
