@@ -1,8 +1,8 @@
 // lacuna plan EXPERIMENT: what would run, and what it could show, before anything runs.
 #include "evals/cli_experiment.h"
-#include "evals/evidence.h"
 #include "evals/gates.h"
 #include "evals/plan.h"
+#include "evals/plan_cost.h"
 #include "evals/reach.h"
 #include "evals/reuse.h"
 #include "evals/run_setup.h"
@@ -12,13 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What one measured trial says about a model's speed: alone, and with replies beside its own.
-struct speed {
-    bool known;
-    double prefill, decode; // tokens a second
-    int together;           // replies that decoded
-};
-
 struct view {
     struct arena *arena;
     struct experiment *x;
@@ -27,59 +20,25 @@ struct view {
     struct design_outlook design;
     struct run_options options;  // threads and memory as for the run
     int64_t *groups;             // [trial]
-    struct speed *speeds;        // [model]
+    struct plan_speed *speeds;   // [model]
     struct reuse *reuse;         // older records; NULL: none were named
     struct reuse_reply *replies; // [trial] what they have
 };
 
 // ---- facts of a plan ----
 
-struct model_facts {
-    int64_t trials, prompt_tokens, computed_tokens, reply_tokens;
-    int64_t longest;            // prompt and reply
-    int64_t kv_bytes_per_token; // 0: not known
-};
-
 // Of all trials, or of those alone whose replies no older record has.
-static struct model_facts model_facts(const struct view *v, int model, bool rest) {
-    struct model_facts f = {0};
-    int64_t before = -1;
-    for (int64_t i = 0; i < v->plan.trial_count; i++) {
-        const struct record_trial *t = &v->plan.trials[i];
-        if (strcmp(t->model, v->x->models[model].id) != 0) continue;
-        if (rest && v->replies != NULL && v->replies[i].outcome != NULL) continue;
-        int64_t tokens = (int64_t)t->prompt_tokens + t->reply_tokens_max;
-        f.trials++;
-        f.prompt_tokens += t->prompt_tokens;
-        f.computed_tokens += t->prompt_tokens - plan_shared_tokens(v->plan.trials, before, i);
-        before = i;
-        f.reply_tokens += t->reply_tokens_max;
-        if (tokens > f.longest) f.longest = tokens;
-    }
-    const json_t *kv = json_object_get(v->providers[model]->what.manifest, "kv_bytes_per_token");
-    f.kv_bytes_per_token = json_integer_value(kv);
-    return f;
+static struct plan_tokens tokens_of(const struct view *v, int model, bool rest) {
+    return plan_tokens(&v->plan, v->x->models[model].id, rest ? v->replies : NULL);
 }
 
-// With what the evidence of the planned trials takes.
 static struct provider_memory memory_of(const struct view *v, int model) {
-    const struct plan *p = &v->plan;
-    struct provider_memory m = v->providers[model]->can.memory;
-    uint64_t bound = v->options.memory_bytes;
-    uint64_t evidence =
-        m.span_bytes * evidence_spans_most(v->x, p->trials, p->trial_count, v->x->models[model].id);
-    m.least_bytes += evidence;
-    if (m.planned_bytes > 0) m.planned_bytes += evidence;
-    if (bound > 0 && m.planned_bytes > bound) m.planned_bytes = bound;
-    if (bound > 0 && m.least_bytes > bound) m.planned_bytes = 0;
-    if (m.planned_bytes == 0) m.replies = 0;
-    return m;
+    return plan_memory(v->x, &v->plan, model, v->providers[model], v->options.memory_bytes);
 }
 
-// At the most: every reply takes its whole budget.
-static int64_t seconds_most(const struct model_facts *f, const struct speed *speed) {
-    return (int64_t)((double)f->computed_tokens / speed->prefill +
-                     (double)f->reply_tokens / speed->decode + 0.5);
+static int64_t kv_bytes_per_token(const struct view *v, int model) { // 0: not known
+    const json_t *manifest = v->providers[model]->what.manifest;
+    return json_integer_value(json_object_get(manifest, "kv_bytes_per_token"));
 }
 
 static int64_t arm_trials(const struct plan *p, enum arm arm) {
@@ -148,12 +107,12 @@ static void print_memory(const struct view *v, int model) {
                m->replies == 1 ? "y" : "ies");
 }
 
-static void print_time(const struct model_facts *f, const struct speed *speed) {
+static void print_time(const struct plan_tokens *f, const struct plan_speed *speed) {
     if (!speed->known) {
         printf("  time      not known; --measure loads the model and times one trial\n");
         return;
     }
-    int64_t seconds = seconds_most(f, speed);
+    int64_t seconds = plan_seconds_most(f, speed);
     printf("  time      at most %" PRId64 " min %02" PRId64
            " s, by one trial's %.1f prompt tokens a second and %.1f of %d repl%s at once\n",
            seconds / 60, seconds % 60, speed->prefill, speed->decode, speed->together,
@@ -162,16 +121,15 @@ static void print_time(const struct model_facts *f, const struct speed *speed) {
 
 static void print_reuse(const struct view *v, int model) {
     char a[32], b[32], c[32];
-    const struct speed *speed = &v->speeds[model];
+    const struct plan_speed *speed = &v->speeds[model];
     if (v->reuse == NULL) return;
-    struct model_facts all = model_facts(v, model, false), rest = model_facts(v, model, true);
+    struct plan_tokens all = tokens_of(v, model, false), rest = tokens_of(v, model, true);
     printf("  reuse     %s of the trials have replies, which saves %s prompt tokens and at most %s "
            "reply tokens\n",
-           grouped(all.trials - rest.trials, a),
-           grouped(all.computed_tokens - rest.computed_tokens, b),
-           grouped(all.reply_tokens - rest.reply_tokens, c));
+           grouped(all.trials - rest.trials, a), grouped(all.computed - rest.computed, b),
+           grouped(all.reply - rest.reply, c));
     if (!speed->known) return;
-    int64_t seconds = seconds_most(&rest, speed);
+    int64_t seconds = plan_seconds_most(&rest, speed);
     printf("            what is left takes at most %" PRId64 " min %02" PRId64 " s\n", seconds / 60,
            seconds % 60);
 }
@@ -183,18 +141,18 @@ static void print_sources(const struct view *v) {
 
 static void print_model(const struct view *v, int model) {
     char a[32], b[32], c[32];
-    struct model_facts f = model_facts(v, model, false);
-    int64_t shared = f.prompt_tokens - f.computed_tokens;
+    struct plan_tokens f = tokens_of(v, model, false);
+    int64_t kv = kv_bytes_per_token(v, model);
+    int64_t shared = f.prompt - f.computed;
     printf("%s: %s trial%s\n", v->x->models[model].id, grouped(f.trials, a),
            f.trials == 1 ? "" : "s");
     printf("  prompts   %s tokens, %s of them shared with the trial before (%.0f %%)\n",
-           grouped(f.prompt_tokens, a), grouped(shared, b),
-           f.prompt_tokens > 0 ? 100.0 * (double)shared / (double)f.prompt_tokens : 0.0);
-    printf("  replies   at most %s tokens\n", grouped(f.reply_tokens, a));
-    if (f.kv_bytes_per_token > 0)
+           grouped(f.prompt, a), grouped(shared, b),
+           f.prompt > 0 ? 100.0 * (double)shared / (double)f.prompt : 0.0);
+    printf("  replies   at most %s tokens\n", grouped(f.reply, a));
+    if (kv > 0)
         printf("  memory    %s bytes of KV a token; %.1f MiB for the longest trial (%s tokens)\n",
-               grouped(f.kv_bytes_per_token, b),
-               (double)(f.kv_bytes_per_token * f.longest) / (1 << 20), grouped(f.longest, c));
+               grouped(kv, b), (double)(kv * f.longest) / (1 << 20), grouped(f.longest, c));
     print_memory(v, model);
     print_reach(v, model);
     print_time(&f, &v->speeds[model]);
@@ -267,15 +225,15 @@ static json_t *bytes_json(uint64_t bytes) {
 
 // Of one model: what older records save.
 static json_t *saved_json(const struct view *v, int model) {
-    const struct speed *speed = &v->speeds[model];
+    const struct plan_speed *speed = &v->speeds[model];
     if (v->reuse == NULL) return json_null();
-    struct model_facts all = model_facts(v, model, false), rest = model_facts(v, model, true);
+    struct plan_tokens all = tokens_of(v, model, false), rest = tokens_of(v, model, true);
     json_t *o = json_object();
     json_put(o, "trials", json_integer(all.trials - rest.trials));
-    json_put(o, "prompt_tokens", json_integer(all.computed_tokens - rest.computed_tokens));
-    json_put(o, "reply_tokens_most", json_integer(all.reply_tokens - rest.reply_tokens));
+    json_put(o, "prompt_tokens", json_integer(all.computed - rest.computed));
+    json_put(o, "reply_tokens_most", json_integer(all.reply - rest.reply));
     json_put(o, "seconds_most_left",
-             speed->known ? json_integer(seconds_most(&rest, speed)) : json_null());
+             speed->known ? json_integer(plan_seconds_most(&rest, speed)) : json_null());
     return o;
 }
 
@@ -297,16 +255,16 @@ static json_t *sources_json(const struct view *v) {
 static json_t *models_json(const struct view *v) {
     json_t *list = json_array();
     for (int m = 0; m < v->x->model_count; m++) {
-        struct model_facts f = model_facts(v, m, false);
+        struct plan_tokens f = tokens_of(v, m, false);
+        int64_t kv = kv_bytes_per_token(v, m);
         json_t *o = json_object();
         json_put(o, "id", json_text_c(v->x->models[m].id));
         json_put(o, "trials", json_integer(f.trials));
-        json_put(o, "prompt_tokens", json_integer(f.prompt_tokens));
-        json_put(o, "shared_tokens", json_integer(f.prompt_tokens - f.computed_tokens));
-        json_put(o, "reply_tokens_most", json_integer(f.reply_tokens));
+        json_put(o, "prompt_tokens", json_integer(f.prompt));
+        json_put(o, "shared_tokens", json_integer(f.prompt - f.computed));
+        json_put(o, "reply_tokens_most", json_integer(f.reply));
         json_put(o, "longest_tokens", json_integer(f.longest));
-        json_put(o, "kv_bytes_per_token",
-                 f.kv_bytes_per_token > 0 ? json_integer(f.kv_bytes_per_token) : json_null());
+        json_put(o, "kv_bytes_per_token", kv > 0 ? json_integer(kv) : json_null());
         struct provider_memory memory = memory_of(v, m);
         bool known = memory.least_bytes > 0;
         json_put(o, "weights_bytes", known ? bytes_json(memory.weights_bytes) : json_null());
@@ -314,9 +272,9 @@ static json_t *models_json(const struct view *v) {
         json_put(o, "memory_planned_bytes",
                  memory.planned_bytes > 0 ? bytes_json(memory.planned_bytes) : json_null());
         json_put(o, "replies_at_once", known ? json_integer(memory.replies) : json_null());
-        const struct speed *speed = &v->speeds[m];
+        const struct plan_speed *speed = &v->speeds[m];
         json_put(o, "seconds_most",
-                 speed->known ? json_integer(seconds_most(&f, speed)) : json_null());
+                 speed->known ? json_integer(plan_seconds_most(&f, speed)) : json_null());
         json_put(o, "window", reach_json(v, m));
         json_put(o, "saved", saved_json(v, m));
         json_array_append_new(list, o);
@@ -386,79 +344,6 @@ static void print_json(const struct view *v) {
     json_decref(o);
 }
 
-// ---- speed ----
-
-#define MEASURED_REPLY_TOKENS 32
-
-// Offers a request as often as the provider takes it at once and the plan has trials: its prompt is
-// computed once, and the replies decode together as those of a run do.
-static int speed_of(const struct experiment_model *m, struct provider *p,
-                    struct provider_request *request, int64_t trials, struct arena *a,
-                    struct speed *out, struct err *e) {
-    int64_t offered = 0, reply_tokens = 0, prompt_tokens = 0;
-    double prefill_ms = 0, decode_ms = 0;
-    for (bool accepted = true; accepted && offered < trials; offered += accepted) {
-        request->ticket = offered;
-        TRY(p->ops->submit(p, request, &accepted, e));
-    }
-    for (int64_t i = 0; i < offered; i++) {
-        struct provider_completion c;
-        bool any;
-        TRY(p->ops->next(p, a, &c, &any, e));
-        if (!any || !c.ok)
-            FAIL(e, ERR_PROVIDER, "model %s: the measured trial %s failed: %s", m->id, request->key,
-                 any && c.reason_text ? c.reason_text : "no reply");
-        prompt_tokens += (int64_t)request->ids.count - c.shared_tokens;
-        reply_tokens += c.tokens;
-        prefill_ms += c.prefill_ms;
-        decode_ms += c.decode_ms;
-    }
-    out->known = prefill_ms > 0 && decode_ms > 0 && prompt_tokens > 0 && reply_tokens > 0;
-    if (!out->known) return 0;
-    out->prefill = 1000.0 * (double)prompt_tokens / prefill_ms;
-    out->decode = 1000.0 * (double)reply_tokens / decode_ms;
-    out->together = (int)offered;
-    return 0;
-}
-
-static int trial_time(const struct view *v, int model, struct provider *p, const char *key,
-                      int64_t trials, struct arena *a, struct speed *out, struct err *e) {
-    const struct experiment_generation *g = &v->x->generation;
-    struct record_trial t;
-    struct record_part *parts;
-    size_t count;
-    TRY(plan_prompt(v->x, v->providers, key, a, &t, &parts, &count, e));
-    struct provider_piece *pieces = arena_array(a, count + 1, sizeof *pieces);
-    for (size_t i = 0; i < count; i++)
-        pieces[i] = (struct provider_piece){parts[i].text, parts[i].control};
-    const struct provider_generation generation = {
-        .max_tokens = g->max_tokens < MEASURED_REPLY_TOKENS ? g->max_tokens : MEASURED_REPLY_TOKENS,
-        .temperature = g->temperature,
-        .top_p = g->top_p,
-        .stop = g->stop,
-        .stop_count = g->stop_count};
-    struct provider_request request = {.key = key,
-                                       .pieces = pieces,
-                                       .piece_count = count,
-                                       .generation = &generation,
-                                       .sampling = plan_sampling_stream(v->x, &t)};
-    if (p->can.exact_ids) TRY(p->ops->tokenize(p, pieces, count, a, &request.ids, e));
-    return speed_of(&v->x->models[model], p, &request, trials, a, out, e);
-}
-
-// Times the first trial of a model, with the weights loaded.
-static int speed_measure(struct view *v, int model, struct arena *a, struct err *e) {
-    const struct record_trial *t = v->plan.trials, *end = t + v->plan.trial_count;
-    while (t < end && strcmp(t->model, v->x->models[model].id) != 0) t++;
-    if (t == end) return 0;
-    struct provider *p;
-    TRY(run_provider_open(v->x, model, &v->options, false, 0, &p, e));
-    int64_t trials = model_facts(v, model, false).trials;
-    int result = trial_time(v, model, p, t->key, trials, a, &v->speeds[model], e);
-    p->ops->close(p);
-    return result;
-}
-
 // ---- older records ----
 
 static int look_for_replies(struct view *v, const struct cli_list *runs, struct err *e) {
@@ -486,7 +371,8 @@ static int run(const char *path, const struct cli_overrides *o, const struct cli
     v->groups = arena_array(a, (size_t)v->plan.trial_count + 1, sizeof *v->groups);
     plan_equal_groups(v->plan.trials, v->plan.trial_count, v->groups);
     v->speeds = arena_array(a, (size_t)v->x->model_count + 1, sizeof *v->speeds);
-    for (int m = 0; measure && m < v->x->model_count; m++) TRY(speed_measure(v, m, a, e));
+    for (int m = 0; measure && m < v->x->model_count; m++)
+        TRY(plan_measure(v->x, v->providers, &v->plan, m, &v->options, a, &v->speeds[m], e));
     TRY(look_for_replies(v, reuse, e));
     if (json)
         print_json(v);
