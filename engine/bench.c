@@ -49,12 +49,6 @@ struct bench {
     double flop_per_s[BENCH_REPEATS_MOST], read_per_s[BENCH_REPEATS_MOST];
 };
 
-static int ignore_row(void *context, struct session *s, const struct session_row *row,
-                      struct err *e) {
-    (void)context, (void)s, (void)row, (void)e;
-    return 0;
-}
-
 static double seconds_since(uint64_t begun) {
     return 1e-9 * (double)(clock_ns() - begun);
 }
@@ -64,8 +58,7 @@ static int read_text(struct bench *b, uint32_t length, enum session_logits logit
     uint32_t done = b->text->length;
     struct session_item item = {
         .sequence = b->text, .ids = b->ids + done, .count = length - done, .logits = logits};
-    struct session_sink sink = {ignore_row, NULL};
-    return length > done ? session_forward(b->session, &item, 1, &sink, e) : 0;
+    return length > done ? session_forward(b->session, &item, 1, NULL, e) : 0;
 }
 
 static int run_prefill(struct bench *b, struct test *t, double *seconds, struct err *e) {
@@ -78,14 +71,13 @@ static int run_prefill(struct bench *b, struct test *t, double *seconds, struct 
 
 static int decode(struct bench *b, struct test *t, uint32_t passes, struct err *e) {
     struct session_item items[BENCH_BATCH_MOST];
-    struct session_sink sink = {ignore_row, NULL};
     for (uint32_t p = 0; p < passes; p++) {
         for (uint32_t i = 0; i < t->line.rows; i++)
             items[i] = (struct session_item){.sequence = t->sequence[i],
                                              .ids = b->ids + t->line.depth + p,
                                              .count = 1,
                                              .logits = SESSION_LAST};
-        TRY(session_forward(b->session, items, t->line.rows, &sink, e));
+        TRY(session_forward(b->session, items, t->line.rows, NULL, e));
     }
     return 0;
 }

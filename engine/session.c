@@ -217,13 +217,14 @@ static struct cursor build_pass(struct session *s, const struct session_item *it
 
 struct relay {
     struct session *session;
-    const struct session_sink *sink;
+    const struct session_sink *sink; // NULL: nobody looks
 };
 
 static int relay_row(void *context, uint32_t row, int32_t greedy, const float *logits,
                      struct err *e) {
     struct relay *r = context;
     struct session *s = r->session;
+    if (r->sink == NULL) return 0;
     struct session_row out = {.item = s->row_item[row],
                               .index = s->row_index[row],
                               .position = s->positions[row],

@@ -71,7 +71,7 @@ enum backend_storage session_storage(const struct session *s, uint32_t rows);
 struct session_watch {
     const struct backend_key_range *ranges;
     uint32_t count;
-    float *shares; // [L][H][count], there when the sink gets the row
+    float *shares; // [L][H][count], there when the sink gets the row and after the call
 };
 
 enum session_logits { SESSION_NONE, SESSION_LAST, SESSION_ALL };
@@ -100,8 +100,9 @@ struct session_sink {
 };
 
 // Runs all items, in passes of at most chunk_tokens rows that may mix items. Rows are handed out by
-// item and index, ascending. What does not fit the context is refused before anything is computed,
-// never cut. On failure every sequence is as long as before.
+// item and index, ascending; a `sink` that is NULL takes none of them. What does not fit the
+// context is refused before anything is computed, never cut. On failure every sequence is as long
+// as before.
 int session_forward(struct session *s, const struct session_item *items, uint32_t count,
                     const struct session_sink *sink, struct err *e);
 

@@ -34,19 +34,12 @@ static double resident_mib(void) {
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576.0;
 }
 
-static int ignore_row(void *context, struct session *s, const struct session_row *row,
-                      struct err *e) {
-    (void)context, (void)s, (void)row, (void)e;
-    return 0;
-}
-
 static int measure(struct session *s, const struct model_config *c, struct kv_sequence *q,
                    const int32_t *ids, uint32_t n, double base_mib, struct err *e) {
     struct session_item item = {.sequence = q, .ids = ids, .count = n, .logits = SESSION_LAST};
-    struct session_sink sink = {ignore_row, NULL};
     kv_truncate(session_kv(s), q, 0);
     uint64_t begun = clock_ns();
-    TRY(session_forward(s, &item, 1, &sink, e));
+    TRY(session_forward(s, &item, 1, NULL, e));
     double seconds = (double)(clock_ns() - begun) * 1e-9;
     const struct bench_shape shape = {.config = c, .chunk_tokens = session_plan(s)->chunk_tokens};
     double flop = (double)bench_prefill_work(&shape, n).flop;

@@ -23,15 +23,6 @@ struct bench {
     float *shares;
 };
 
-static int ignore_row(void *context, struct session *s, const struct session_row *row,
-                      struct err *e) {
-    (void)context;
-    (void)s;
-    (void)row;
-    (void)e;
-    return 0;
-}
-
 static void stop(const struct err *e) {
     fprintf(stderr, "%s\n", e->text);
     exit(1);
@@ -41,9 +32,8 @@ static void feed(struct bench *b, struct kv_sequence *s, uint32_t at, uint32_t c
                  const struct session_watch *watch) {
     struct session_item item = {
         .sequence = s, .ids = b->ids + at, .count = count, .logits = SESSION_LAST, .watch = watch};
-    const struct session_sink sink = {ignore_row, NULL};
     struct err e = {0};
-    if (session_forward(b->session, &item, 1, &sink, &e) != 0) stop(&e);
+    if (session_forward(b->session, &item, 1, NULL, &e) != 0) stop(&e);
 }
 
 static struct session_watch watch_of(struct bench *b, uint32_t depth,

@@ -3,41 +3,12 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/session.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/support.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-struct golden {
-    struct arena *a;
-    json_t *index; // golden.json
-    int32_t *ids;
-    uint32_t count, vocabulary;
-};
-
-static int open_golden(void **state) {
-    struct arena *a = arena_create("golden");
-    struct golden *g = arena_alloc(a, sizeof *g);
-    struct err e = {0};
-    g->a = a;
-    ASSERT_OK(json_read_file(test_data(a, "engine/golden/golden.json"), 1 << 20, &g->index, &e), e);
-    const json_t *ids = json_object_get(g->index, "ids");
-    g->count = (uint32_t)json_array_size(ids);
-    g->vocabulary = (uint32_t)json_integer_value(json_object_get(g->index, "vocabulary"));
-    g->ids = arena_array(a, g->count, sizeof *g->ids);
-    for (uint32_t i = 0; i < g->count; i++)
-        g->ids[i] = (int32_t)json_integer_value(json_array_get(ids, i));
-    *state = g;
-    return 0;
-}
-
-static int close_golden(void **state) {
-    struct golden *g = *state;
-    json_decref(g->index);
-    arena_destroy(g->a);
-    return 0;
-}
 
 struct taken {
     float *logits; // [count][V]
@@ -154,9 +125,9 @@ static void test_stored(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_f32, open_golden, close_golden),
-        cmocka_unit_test_setup_teardown(test_bf16, open_golden, close_golden),
-        cmocka_unit_test_setup_teardown(test_stored, open_golden, close_golden),
+        cmocka_unit_test_setup_teardown(test_f32, golden_open, golden_close),
+        cmocka_unit_test_setup_teardown(test_bf16, golden_open, golden_close),
+        cmocka_unit_test_setup_teardown(test_stored, golden_open, golden_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

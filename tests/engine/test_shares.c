@@ -6,49 +6,14 @@
 #include "engine/base/rng.h"
 #include "engine/walk.h"
 #include "tests/support/engine_probe.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/support.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { POSITIONS = 40, RANGES_MOST = 8, SHARES_MOST = 4 * 8 * RANGES_MOST };
-
-struct golden {
-    struct arena *a;
-    json_t *index; // golden.json
-    int32_t ids[POSITIONS];
-    struct backend_key_range ranges[RANGES_MOST];
-    uint32_t range_count;
-};
-
-static int open_golden(void **state) {
-    struct arena *a = arena_create("golden");
-    struct golden *g = arena_alloc(a, sizeof *g);
-    struct err e = {0};
-    g->a = a;
-    ASSERT_OK(json_read_file(test_data(a, "engine/golden/golden.json"), 1 << 20, &g->index, &e), e);
-    const json_t *ids = json_object_get(g->index, "ids");
-    assert_int_equal(json_array_size(ids), POSITIONS);
-    for (size_t i = 0; i < POSITIONS; i++)
-        g->ids[i] = (int32_t)json_integer_value(json_array_get(ids, i));
-    const json_t *ranges = json_object_get(g->index, "ranges");
-    g->range_count = (uint32_t)json_array_size(ranges);
-    for (size_t i = 0; i < g->range_count; i++) {
-        const json_t *range = json_array_get(ranges, i);
-        g->ranges[i].first = (uint32_t)json_integer_value(json_array_get(range, 0));
-        g->ranges[i].end = (uint32_t)json_integer_value(json_array_get(range, 1));
-    }
-    *state = g;
-    return 0;
-}
-
-static int close_golden(void **state) {
-    struct golden *g = *state;
-    json_decref(g->index);
-    arena_destroy(g->a);
-    return 0;
-}
+enum { SHARES_MOST = 4 * 8 * GOLDEN_RANGES_MOST };
 
 static struct probe open_model(const struct golden *g, const char *name, const char *numerics,
                                uint32_t chunk) {
@@ -59,17 +24,8 @@ static struct probe open_model(const struct golden *g, const char *name, const c
                                       .chunk_tokens = chunk,
                                       .sequences = 3,
                                       .pages_least = 6,
-                                      .watched = 2 * RANGES_MOST};
+                                      .watched = 2 * GOLDEN_RANGES_MOST};
     return probe_open(test_data(g->a, arena_printf(g->a, "engine/golden/%s.gguf", name)), &o);
-}
-
-static int ignore_row(void *context, struct session *s, const struct session_row *row,
-                      struct err *e) {
-    (void)context;
-    (void)s;
-    (void)row;
-    (void)e;
-    return 0;
 }
 
 // Passes `count` ids behind what the sequence holds and watches the last one; beside them, with
@@ -90,9 +46,8 @@ static void pass(struct probe *p, const struct golden *g, struct kv_sequence *s,
                                           .count = count,
                                           .logits = SESSION_LAST,
                                           .watch = &watch}};
-    const struct session_sink sink = {ignore_row, NULL};
     bool alone = company == NULL;
-    ASSERT_OK(session_forward(p->session, items + alone, alone ? 1 : 2, &sink, &e), e);
+    ASSERT_OK(session_forward(p->session, items + alone, alone ? 1 : 2, NULL, &e), e);
 }
 
 static size_t shares_of(const struct probe *p, const struct golden *g) {
@@ -116,10 +71,10 @@ static void add_errors(const struct golden *g, const char *name, const char *num
     size_t n = shares_of(&p, g);
     const char *path = test_data(g->a, arena_printf(g->a, "engine/golden/%s.shares", name));
     ASSERT_OK(file_read(path, 1 << 20, g->a, &file, &e), e);
-    assert_int_equal(file.n, POSITIONS * n * sizeof(float));
+    assert_int_equal(file.n, g->count * n * sizeof(float));
     const float *reference = (const float *)file.p; // the arena aligns
     struct kv_sequence *s = probe_sequence(&p);
-    for (uint32_t row = 0; row < POSITIONS; row++) {
+    for (uint32_t row = 0; row < g->count; row++) {
         float shares[SHARES_MOST], again[SHARES_MOST];
         pass(&p, g, s, 1, NULL, shares);
         for (size_t i = 0; i < n; i++) {
@@ -327,10 +282,10 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_reference, open_golden, close_golden),
+        cmocka_unit_test_setup_teardown(test_reference, golden_open, golden_close),
         cmocka_unit_test(test_off_is_on),
-        cmocka_unit_test_setup_teardown(test_walk, open_golden, close_golden),
-        cmocka_unit_test_setup_teardown(test_refusals, open_golden, close_golden),
+        cmocka_unit_test_setup_teardown(test_walk, golden_open, golden_close),
+        cmocka_unit_test_setup_teardown(test_refusals, golden_open, golden_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
