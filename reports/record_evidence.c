@@ -248,16 +248,18 @@ static int check_due(const json_t *o, const char *where, int64_t number,
     return 0;
 }
 
-int record_evidence_line(struct str line, const char *where, int64_t number, const char *previous,
-                         const struct record_due *due, const struct record_trial *trials,
-                         struct arena *a, struct record_evidence *out, struct err *e) {
+// Line number `number` by itself: JSON, number, chain, the trial and attempt that are due, fields.
+static int check_line(struct str line, const char *where, int64_t number, const char *previous,
+                      const struct record_due *due, const struct record_trial *trials,
+                      struct arena *a, struct err *e) {
     json_t *o = NULL;
+    struct record_evidence ignored;
     int result = json_parse(line, where, &o, e);
     if (result == 0) result = record_check_link(o, where, number, previous, e);
     if (result == 0) result = check_due(o, where, number, due, e);
     if (result == 0)
-        result =
-            record_evidence_read(o, due->identity, where, &trials[due->trials[number]], a, out, e);
+        result = record_evidence_read(o, due->identity, where, &trials[due->trials[number]], a,
+                                      &ignored, e);
     json_decref(o);
     if (result != 0 && e != NULL && e->code == ERR_INPUT) e->code = ERR_RECORD;
     return result;
@@ -265,23 +267,37 @@ int record_evidence_line(struct str line, const char *where, int64_t number, con
 
 // ---- of a whole record -------------------------------------------------------------------------
 
+int record_evidence_start(struct record_evidence_lines *l, const char *path,
+                          const char identity_sha256[HASH_HEX_SIZE], struct err *e) {
+    *l = (struct record_evidence_lines){0};
+    TRY(record_lines_open(path, &l->file, e));
+    l->behind = l->file.map.bytes;
+    memcpy(l->last_sha256, identity_sha256, HASH_HEX_SIZE);
+    return 0;
+}
+
+bool record_evidence_next(struct record_evidence_lines *l, const struct record_due *due,
+                          const struct record_trial *trials, struct arena *scratch,
+                          struct str *line, int *result, struct err *e) {
+    char where[RECORD_WHERE_BYTES];
+    if (l->count == due->count || !record_lines_next(&l->file, line, where)) return false;
+    *result = check_line(*line, where, l->count, l->last_sha256, due, trials, scratch, e);
+    hash_bytes(line->p, line->n, l->last_sha256);
+    l->count++;
+    l->bytes += line->n;
+    l->behind -= line->n;
+    return true;
+}
+
 static int read_lines(const struct record *r, const struct record_due *due,
                       struct record_evidence_lines *l, struct arena *a, struct err *e) {
     struct arena *scratch = arena_create("evidence");
-    char where[RECORD_WHERE_BYTES];
-    struct record_evidence ignored;
     struct str line;
     int result = 0;
     l->of = arena_array(a, (size_t)r->trial_count, sizeof *l->of);
-    memcpy(l->last_sha256, r->identity_sha256, HASH_HEX_SIZE);
-    while (l->count < due->count && record_lines_next(&l->file, &line, where)) {
+    while (result == 0 && record_evidence_next(l, due, r->trials, scratch, &line, &result, e)) {
+        l->of[due->trials[l->count - 1]] = line;
         arena_reset(scratch);
-        result = record_evidence_line(line, where, l->count, l->last_sha256, due, r->trials,
-                                      scratch, &ignored, e);
-        if (result != 0) break;
-        hash_bytes(line.p, line.n, l->last_sha256);
-        l->of[due->trials[l->count++]] = line;
-        l->bytes += line.n;
     }
     arena_destroy(scratch);
     if (result == 0 && l->count < due->count)
@@ -295,12 +311,11 @@ int record_evidence_open(const struct record *r, const struct record_due *due, s
                          struct record_evidence_lines **out, char sha256[HASH_HEX_SIZE],
                          struct err *e) {
     struct record_evidence_lines *l = arena_alloc(a, sizeof *l);
-    TRY(record_lines_open(path_join(a, r->folder, "evidence.jsonl"), &l->file, e));
+    TRY(record_evidence_start(l, path_join(a, r->folder, "evidence.jsonl"), r->identity_sha256, e));
     if (read_lines(r, due, l, a, e) != 0) {
         record_evidence_close(l);
         return -1;
     }
-    l->behind = l->file.map.bytes - l->bytes;
     hash_bytes(l->file.map.p, l->bytes, sha256);
     *out = l;
     return 0;

@@ -29,20 +29,25 @@ struct record_due {
 };
 void record_due_add(struct record_due *d, const struct record_outcome *o, struct arena *a);
 
-// Line number `number` by itself: JSON, number, chain, the trial and attempt that are due, fields.
-int record_evidence_line(struct str line, const char *where, int64_t number, const char *previous,
-                         const struct record_due *due, const struct record_trial *trials,
-                         struct arena *a, struct record_evidence *out, struct err *e);
-
-// The lines of a record that was opened.
+// The lines that the ledger calls for, while they are walked over and in a record that was opened.
 struct record_evidence_lines {
     struct record_lines file;
-    struct str *of; // [trial_count] a trial's line; empty: none
     int64_t count;
     size_t bytes;  // up to the end of the last line that is in step with the ledger
     size_t behind; // bytes behind it: a cut line, or what a killed run wrote before its ledger line
     char last_sha256[HASH_HEX_SIZE]; // of the last line in step, or of the identity
+    struct str *of; // [trial_count] a trial's line; empty: none. Of a record that was opened
 };
+int record_evidence_start(struct record_evidence_lines *l, const char *path,
+                          const char identity_sha256[HASH_HEX_SIZE], struct err *e);
+// The next line, or false when the ledger calls for no more or there is none. *result is -1 when it
+// is not as it should be by itself: JSON, number, chain, the trial and attempt that are due,
+// fields. The line behind it is compared with it as it stands, so each break is found once.
+bool record_evidence_next(struct record_evidence_lines *l, const struct record_due *due,
+                          const struct record_trial *trials, struct arena *scratch,
+                          struct str *line, int *result, struct err *e);
+
+// Walks over all of them; the first that is not as it should be is an error.
 int record_evidence_open(const struct record *r, const struct record_due *due, struct arena *a,
                          struct record_evidence_lines **out, char sha256[HASH_HEX_SIZE],
                          struct err *e);

@@ -101,7 +101,7 @@ static void verify_ledger(struct verification *v) {
 
 // Only behind a ledger that could be read, for it says what belongs there.
 static void verify_evidence(struct verification *v) {
-    struct record_lines lines;
+    struct record_evidence_lines l;
     struct err e = {0};
     const char *path = path_join(v->arena, v->folder, "evidence.jsonl");
     if (!v->ledger_read) return;
@@ -113,32 +113,22 @@ static void verify_evidence(struct verification *v) {
                                  path));
         return;
     }
-    if (!good(v, record_lines_open(path, &lines, &e), &e)) return;
-    char previous[HASH_HEX_SIZE], where[RECORD_WHERE_BYTES];
-    memcpy(previous, v->identity_sha256, sizeof previous);
-    struct record_evidence ignored;
+    if (!good(v, record_evidence_start(&l, path, v->identity_sha256, &e), &e)) return;
     struct str line;
-    size_t bytes = 0;
-    int64_t count = 0;
-    while (count < v->due.count && record_lines_next(&lines, &line, where)) {
+    int result;
+    while (record_evidence_next(&l, &v->due, v->trials, v->scratch, &line, &result, &e)) {
+        good(v, result, &e);
         arena_reset(v->scratch);
-        good(v,
-             record_evidence_line(line, where, count, previous, &v->due, v->trials, v->scratch,
-                                  &ignored, &e),
-             &e);
-        hash_bytes(line.p, line.n, previous);
-        bytes += line.n;
-        count++;
     }
-    if (count < v->due.count)
+    if (l.count < v->due.count)
         find(v, arena_printf(v->arena, "%s: has %lld of the %lld lines that belong to the ledger's",
-                             path, (long long)count, (long long)v->due.count));
-    else if (lines.map.bytes > bytes)
+                             path, (long long)l.count, (long long)v->due.count));
+    else if (l.behind > 0)
         find(v, arena_printf(v->arena,
                              "%s: has %zu bytes that belong to no line of the ledger; "
                              "resuming the run sets them aside",
-                             path, lines.map.bytes - bytes));
-    record_lines_close(&lines);
+                             path, l.behind));
+    record_evidence_close(&l);
 }
 
 static void verify_inputs(struct verification *v) {
