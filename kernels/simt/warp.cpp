@@ -131,7 +131,7 @@ ballot_result ballot(const site &at, unsigned mask, bool vote) {
     return r;
 }
 
-void warp_barrier(const site &at, unsigned mask) {
+void warp_barrier::operator()(unsigned mask) const {
     warp_collective(at, {nullptr, false, true}, mask, nullptr, nullptr);
 }
 

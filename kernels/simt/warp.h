@@ -34,12 +34,14 @@ struct ballot_result {
 };
 ballot_result ballot(const site &at, unsigned mask, bool vote);
 
-void warp_barrier(const site &at, unsigned mask = 0xffffffffu);
+struct warp_barrier {
+    site at;
+    void operator()(unsigned mask = 0xffffffffu) const;
+};
 
 } // namespace simt
 
-#define __syncwarp(...) SIMT_SYNCWARP(SIMT_SITE("__syncwarp"), ##__VA_ARGS__)
-#define SIMT_SYNCWARP(...) simt::warp_barrier(__VA_ARGS__)
+#define __syncwarp(...) (simt::warp_barrier{SIMT_SITE("__syncwarp")}(__VA_ARGS__))
 #define __shfl_sync(mask, ...)                                                                     \
     simt::shuffle_value(SIMT_SITE("__shfl_sync"), simt::SHUFFLE_INDEX, (mask), __VA_ARGS__)
 #define __shfl_up_sync(mask, ...)                                                                  \
