@@ -268,8 +268,12 @@ static int check_line(struct str line, const char *where, int64_t number, const 
 // ---- of a whole record -------------------------------------------------------------------------
 
 int record_evidence_start(struct record_evidence_lines *l, const char *path,
-                          const char identity_sha256[HASH_HEX_SIZE], struct err *e) {
+                          const char identity_sha256[HASH_HEX_SIZE], const struct record_due *due,
+                          struct err *e) {
     *l = (struct record_evidence_lines){0};
+    if (due->count > 0 && !file_exists(path))
+        FAIL(e, ERR_RECORD, "%s: is missing; the ledger has %lld outcome%s with a line in it", path,
+             (long long)due->count, due->count == 1 ? "" : "s");
     TRY(record_lines_open(path, &l->file, e));
     l->behind = l->file.map.bytes;
     memcpy(l->last_sha256, identity_sha256, HASH_HEX_SIZE);
@@ -311,7 +315,8 @@ int record_evidence_open(const struct record *r, const struct record_due *due, s
                          struct record_evidence_lines **out, char sha256[HASH_HEX_SIZE],
                          struct err *e) {
     struct record_evidence_lines *l = arena_alloc(a, sizeof *l);
-    TRY(record_evidence_start(l, path_join(a, r->folder, "evidence.jsonl"), r->identity_sha256, e));
+    TRY(record_evidence_start(l, path_join(a, r->folder, "evidence.jsonl"), r->identity_sha256, due,
+                              e));
     if (read_lines(r, due, l, a, e) != 0) {
         record_evidence_close(l);
         return -1;

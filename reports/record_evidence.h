@@ -38,8 +38,10 @@ struct record_evidence_lines {
     char last_sha256[HASH_HEX_SIZE]; // of the last line in step, or of the identity
     struct str *of; // [trial_count] a trial's line; empty: none. Of a record that was opened
 };
+// A file that is not there is an error only where the ledger calls for lines.
 int record_evidence_start(struct record_evidence_lines *l, const char *path,
-                          const char identity_sha256[HASH_HEX_SIZE], struct err *e);
+                          const char identity_sha256[HASH_HEX_SIZE], const struct record_due *due,
+                          struct err *e);
 // The next line, or false when the ledger calls for no more or there is none. *result is -1 when it
 // is not as it should be by itself: JSON, number, chain, the trial and attempt that are due,
 // fields. The line behind it is compared with it as it stands, so each break is found once.

@@ -113,7 +113,7 @@ static void verify_evidence(struct verification *v) {
                                  path));
         return;
     }
-    if (!good(v, record_evidence_start(&l, path, v->identity_sha256, &e), &e)) return;
+    if (!good(v, record_evidence_start(&l, path, v->identity_sha256, &v->due, &e), &e)) return;
     struct str line;
     int result;
     while (record_evidence_next(&l, &v->due, v->trials, v->scratch, &line, &result, &e)) {

@@ -160,10 +160,27 @@ static void test_damage(void **state) {
         assert_false(is_sound(folder, "evidence.jsonl:"));
         arena_reset(a);
     }
-    // Without the file.
-    ASSERT_OK(file_remove(path_join(a, folder, "evidence.jsonl"), &e), e);
-    assert_false(is_sound(folder, "0 of the 4 lines"));
     arena_destroy(a);
+    sample_free(&s);
+}
+
+// A file that is gone is told from one that is empty.
+static void test_missing(void **state) {
+    (void)state;
+    struct sample s;
+    struct err e = {0};
+    struct record *r;
+    sample_make(&s, 55, 4, false);
+    const char *folder = fresh(s.arena);
+    ASSERT_OK(sample_run(&s, folder, 1, &e), e);
+    put_file(s.arena, folder, "evidence.jsonl", STR(""));
+    ASSERT_FAILS(record_open(folder, s.arena, &r, &e), e, ERR_RECORD, "ends before the evidence");
+    assert_false(is_sound(folder, "0 of the 4 lines"));
+    ASSERT_OK(file_remove(path_join(s.arena, folder, "evidence.jsonl"), &e), e);
+    const char *missing = "evidence.jsonl: is missing; the ledger has 4 outcomes";
+    ASSERT_FAILS(record_open(folder, s.arena, &r, &e), e, ERR_RECORD, missing);
+    ASSERT_FAILS(sample_run(&s, folder, 1, &e), e, ERR_RECORD, missing);
+    assert_false(is_sound(folder, missing));
     sample_free(&s);
 }
 
@@ -218,6 +235,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_cut),
         cmocka_unit_test(test_surplus),       cmocka_unit_test(test_damage),
         cmocka_unit_test(test_heads_missing), cmocka_unit_test(test_not_watched),
+        cmocka_unit_test(test_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
