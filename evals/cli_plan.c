@@ -135,8 +135,9 @@ static void print_reuse(const struct view *v, int model) {
 }
 
 static void print_sources(const struct view *v) {
-    for (int i = 0; v->reuse != NULL && i < v->reuse->source_count; i++)
-        printf("reuse: %s\n", reuse_words(&v->reuse->sources[i], v->arena));
+    const struct reuse_source *s;
+    for (int i = 0; (s = reuse_source_at(v->reuse, i)) != NULL; i++)
+        printf("reuse: %s\n", reuse_words(s, v->arena));
 }
 
 static void print_model(const struct view *v, int model) {
@@ -239,8 +240,8 @@ static json_t *saved_json(const struct view *v, int model) {
 
 static json_t *sources_json(const struct view *v) {
     json_t *list = json_array();
-    for (int i = 0; v->reuse != NULL && i < v->reuse->source_count; i++) {
-        const struct reuse_source *s = &v->reuse->sources[i];
+    const struct reuse_source *s;
+    for (int i = 0; (s = reuse_source_at(v->reuse, i)) != NULL; i++) {
         json_t *o = json_object(), *notes = json_array();
         for (int k = 0; k < s->note_count; k++)
             json_array_append_new(notes, json_text_c(s->notes[k]));

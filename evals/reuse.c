@@ -3,9 +3,27 @@
 #include "evals/evidence.h"
 #include "evals/plan.h"
 #include "reports/escape.h"
+#include "reports/record_map.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+struct source {
+    struct reuse_source shown;
+    int *partner;                // [models of the experiment] the equal model there, or -1
+    struct record_map **prompts; // [models of the experiment] hash of a prompt: its first trial
+    int64_t same_prompt, same_stream, elsewhere, unanswered; // trials of the plan
+};
+
+struct reuse {
+    struct source *sources;
+    int source_count;
+    // of the experiment
+    int model_count;
+    bool *exact_ids, *reads_key; // [model]
+    const char **evidence;       // [model] what the record is to keep of it
+    bool greedy;
+};
 
 static void add_note(struct reuse_source *s, struct arena *a, const char *note) {
     s->notes = arena_more(a, s->notes, (size_t)s->note_count, sizeof *s->notes);
@@ -57,10 +75,9 @@ static struct record_map *index_prompts(const struct record *r, const char *mode
     return map;
 }
 
-static void look_at_models(struct reuse *u, struct reuse_source *s,
-                           struct provider *const *providers, const json_t *identity,
-                           struct arena *a) {
-    const json_t *then = s->record->identity;
+static void look_at_models(struct reuse *u, struct source *s, struct provider *const *providers,
+                           const json_t *identity, struct arena *a) {
+    const json_t *then = s->shown.record->identity;
     s->partner = arena_array(a, (size_t)u->model_count, sizeof *s->partner);
     s->prompts = arena_array(a, (size_t)u->model_count, sizeof(struct record_map *));
     for (int m = 0; m < u->model_count; m++) {
@@ -69,10 +86,11 @@ static void look_at_models(struct reuse *u, struct reuse_source *s,
         if (providers[m]->can.deterministic)
             s->partner[m] = find_partner(then, identity, m, u->reads_key[m], &why, a);
         if (s->partner[m] < 0)
-            add_note(s, a, arena_printf(a, "model %s: %s", model_id(identity, (size_t)m), why));
+            add_note(&s->shown, a,
+                     arena_printf(a, "model %s: %s", model_id(identity, (size_t)m), why));
         else
-            s->prompts[m] =
-                index_prompts(s->record, model_id(then, (size_t)s->partner[m]), u->exact_ids[m]);
+            s->prompts[m] = index_prompts(s->shown.record, model_id(then, (size_t)s->partner[m]),
+                                          u->exact_ids[m]);
     }
 }
 
@@ -93,14 +111,14 @@ int reuse_open(const struct experiment *x, struct provider *const *providers,
     }
     int result = 0;
     for (int i = 0; result == 0 && i < count; i++) {
-        struct reuse_source *s = &u->sources[u->source_count++];
-        s->folder = folders[i];
+        struct source *s = &u->sources[u->source_count++];
+        s->shown.folder = folders[i];
         if (own != NULL && same_place(own, folders[i]))
             result = ERR_SET(e, ERR_USAGE,
                              "--reuse %s: is the folder of this very run, which goes on from what "
                              "it has without being told",
                              folders[i]);
-        if (result == 0) result = record_open(folders[i], a, &s->record, e);
+        if (result == 0) result = record_open(folders[i], a, &s->shown.record, e);
         if (result == 0) look_at_models(u, s, providers, identity, a);
     }
     if (result == 0)
@@ -113,11 +131,15 @@ int reuse_open(const struct experiment *x, struct provider *const *providers,
 void reuse_close(struct reuse *u) {
     if (u == NULL) return;
     for (int i = 0; i < u->source_count; i++) {
-        struct reuse_source *s = &u->sources[i];
+        struct source *s = &u->sources[i];
         for (int m = 0; s->prompts != NULL && m < u->model_count; m++)
             record_map_close(s->prompts[m]);
-        record_close(s->record);
+        record_close(s->shown.record);
     }
+}
+
+const struct reuse_source *reuse_source_at(const struct reuse *u, int i) {
+    return u != NULL && i < u->source_count ? &u->sources[i].shown : NULL;
 }
 
 // ---- one trial ---------------------------------------------------------------------------------
@@ -148,17 +170,17 @@ static bool watched_alike(const struct reuse *u, int model, const struct record_
     return strcmp(u->evidence[model], "off") == 0 || evidence_same_spans(then, t);
 }
 
-static int take(struct reuse_reply *reply, const struct reuse_source *s, int64_t at,
-                struct err *e) {
-    const struct record_outcome *o = s->record->outcomes[at];
+static int take(struct reuse_reply *reply, const struct source *s, int64_t at, struct err *e) {
+    const struct record_outcome *o = s->shown.record->outcomes[at];
     if (reply->outcome == NULL) {
-        *reply = (struct reuse_reply){o, &s->record->trials[at], s->record};
+        *reply = (struct reuse_reply){o, &s->shown.record->trials[at], s->shown.record};
     } else if (!record_same_reply(reply->outcome, o)) {
         FAIL(e, ERR_RECORD,
              "--reuse %s: the reply to %.200s is another one than that to %.200s in %s, though "
              "model, prompt and settings are the same; one of the two was edited or is of a faulty "
              "build: `lacuna repeat RUN KEY` tells which",
-             s->folder, s->record->trials[at].key, reply->then->key, reply->from->folder);
+             s->shown.folder, s->shown.record->trials[at].key, reply->then->key,
+             reply->from->folder);
     }
     return 0;
 }
@@ -168,11 +190,10 @@ static bool has_other_ids(const struct reuse *u, int model, const struct record_
     return o->tokens > 0 && (o->ids != NULL) != u->exact_ids[model];
 }
 
-static int look_for(struct reuse *u, struct reuse_source *s, int model,
-                    const struct record_trial *plan, const struct record_trial *t,
-                    struct reuse_reply *reply, struct err *e) {
+static int look_for(struct reuse *u, struct source *s, int model, const struct record_trial *plan,
+                    const struct record_trial *t, struct reuse_reply *reply, struct err *e) {
     if (s->partner[model] < 0) return 0;
-    const struct record *r = s->record;
+    const struct record *r = s->shown.record;
     const char *hash = u->exact_ids[model] ? t->ids_sha256 : t->prompt_sha256;
     int64_t first = record_map_get(s->prompts[model], hash);
     if (first < 0) return 0;
@@ -195,35 +216,36 @@ static int look_for(struct reuse *u, struct reuse_source *s, int model,
     s->same_stream += fitting;
     s->elsewhere += elsewhere && !answered;
     s->unanswered += fitting && !elsewhere && !answered;
-    s->taken += answered && !had;
+    s->shown.taken += answered && !had;
     return 0;
 }
 
 // ---- all of them -------------------------------------------------------------------------------
 
 // Why not more: at least one note where nothing was taken.
-static void add_reasons(const struct reuse *u, struct reuse_source *s, const struct experiment *x,
+static void add_reasons(const struct reuse *u, struct source *s, const struct experiment *x,
                         struct arena *a) {
     bool any = false;
     for (int m = 0; m < u->model_count; m++) any |= s->partner[m] >= 0;
     if (s->unanswered > 0)
-        add_note(s, a,
+        add_note(&s->shown, a,
                  arena_printf(a, "%lld of its trials ended in error or have not run",
                               (long long)s->unanswered));
     if (s->elsewhere > 0)
-        add_note(s, a,
+        add_note(&s->shown, a,
                  arena_printf(a, "%lld of its trials were watched at other spans (evidence)",
                               (long long)s->elsewhere));
-    if (s->taken > 0 || !any || s->note_count > 0) return;
+    if (s->shown.taken > 0 || !any || s->shown.note_count > 0) return;
     const char *seeds =
-        reuse_value_difference("", "seed", json_object_get(s->record->resolved, "seed"),
+        reuse_value_difference("", "seed", json_object_get(s->shown.record->resolved, "seed"),
                                json_object_get(x->resolved, "seed"), a);
     if (s->same_prompt == 0)
-        add_note(s, a, seeds != NULL ? seeds : "none of its prompts is one of the plan's");
+        add_note(&s->shown, a, seeds != NULL ? seeds : "none of its prompts is one of the plan's");
     else if (s->same_stream == 0)
-        add_note(s, a, "its replies to these prompts were drawn from other sampling streams");
+        add_note(&s->shown, a,
+                 "its replies to these prompts were drawn from other sampling streams");
     else
-        add_note(s, a, "the records named before it have all that it has");
+        add_note(&s->shown, a, "the records named before it have all that it has");
 }
 
 int reuse_find(struct reuse *u, const struct experiment *x, const struct record_trial *trials,

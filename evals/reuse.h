@@ -9,7 +9,6 @@
 #include "engine/provider.h"
 #include "evals/experiment.h"
 #include "reports/record.h"
-#include "reports/record_map.h"
 
 struct reuse_reply {
     const struct record_outcome *outcome; // NULL: nobody has it
@@ -23,21 +22,9 @@ struct reuse_source {
     int64_t taken;      // trials whose reply comes from here
     const char **notes; // why it has no more, in words; at least one where nothing is taken
     int note_count;
-    // of the search
-    int *partner;                // [models of the experiment] the equal model there, or -1
-    struct record_map **prompts; // [models of the experiment] hash of a prompt: its first trial
-    int64_t same_prompt, same_stream, elsewhere, unanswered; // trials of the plan
 };
 
-struct reuse {
-    struct reuse_source *sources; // as named, the first that has a reply gives it
-    int source_count;
-    // of the experiment
-    int model_count;
-    bool *exact_ids, *reads_key; // [model]
-    const char **evidence;       // [model] what the record is to keep of it
-    bool greedy;
-};
+struct reuse;
 
 // Opens the records and finds out, model by model, which of them may be used. `identity` is that of
 // the run, from run_identity. What is no whole record is an error (ERR_RECORD), and so is `own`,
@@ -47,6 +34,9 @@ int reuse_open(const struct experiment *x, struct provider *const *providers,
                const json_t *identity, const char *own, const char *const *folders, int count,
                struct arena *a, struct reuse **out, struct err *e);
 void reuse_close(struct reuse *u); // NULL is allowed
+// Sources as named, of which the first that has a reply gives it; NULL behind the last one. `u` may
+// be NULL.
+const struct reuse_source *reuse_source_at(const struct reuse *u, int i);
 
 // Looks for a reply for the trials of a plan whose numbers are in `wanted`, ascending; *replies is
 // by number of the trial. Counts what each source gives, and says why there is no more.

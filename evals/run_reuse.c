@@ -66,13 +66,14 @@ int run_reuse_find(struct run *r, struct arena *a, struct err *e) {
     if (u == NULL || count == 0) return 0;
     TRY(reuse_find(u, r->x, r->record->trials, r->record->trial_count, missing, count, a,
                    &r->replies, e));
-    for (int i = 0; i < u->source_count; i++) {
-        const char *words = reuse_words(&u->sources[i], a);
-        if (u->sources[i].taken > 0)
+    const struct reuse_source *s;
+    for (int i = 0; (s = reuse_source_at(u, i)) != NULL; i++) {
+        const char *words = reuse_words(s, a);
+        if (s->taken > 0)
             log_info("%s", words);
         else
             log_warn("%s", words);
-        TRY(note_source(r, &u->sources[i], count, a, e));
+        TRY(note_source(r, s, count, a, e));
     }
     return 0;
 }
