@@ -46,8 +46,8 @@ if(LACUNA_SIMT)
                                 COMPILE_DEFINITIONS SIMT_TSAN)
   endif()
   # Tensor cores and GEMM check their operands at the door; inside only speed matters.
-  set_source_files_properties(kernels/simt/mma.cpp PROPERTIES COMPILE_OPTIONS
-                              "-O3;-fno-sanitize=all")
+  set_source_files_properties(kernels/simt/mma.cpp kernels/simt/gemm.cpp PROPERTIES
+                              COMPILE_OPTIONS "-O3;-fno-sanitize=all")
   add_library(lacuna_cuda_simt STATIC ${emulator} ${cuda_kernels})
   target_include_directories(lacuna_cuda_simt SYSTEM PUBLIC ${LACUNA_CUDA_HEADERS})
   lacuna_compile_for_cpu(lacuna_cuda_simt)

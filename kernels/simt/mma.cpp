@@ -94,6 +94,16 @@ static inline __attribute__((always_inline)) int32_t aligned(int32_t magnitude, 
     return (cut ^ sign) - sign;
 }
 
+template <int bits>
+static inline __attribute__((always_inline)) void
+add_product(const row_parts *a, const parts *b, int k, const int32_t *top, int32_t *sum) {
+    for (int n = 0; n < COLUMNS; n++) {
+        int32_t product = a->significand[k] * b->significand[k][n];
+        sum[n] += aligned(product << (bits - PRODUCT_FRACTION), a->sign[k] ^ b->sign[k][n],
+                          top[n] - a->exponent[k] - b->exponent[k][n]);
+    }
+}
+
 // c[n] += the products of terms k = first and on, in one step.
 template <int terms, int bits>
 static inline __attribute__((always_inline)) void add_products(const row_parts *a, const parts *b,
@@ -115,15 +125,8 @@ static inline __attribute__((always_inline)) void add_products(const row_parts *
         }
     for (int n = 0; n < COLUMNS; n++)
         sum[0][n] = aligned(magnitude[n] << (bits - FLOAT_FRACTION), sign[n], top[n] - field[n]);
-    for (int k = 0; k < terms; k++) {
-        int i = first + k;
-        for (int n = 0; n < COLUMNS; n++) {
-            int32_t product = a->significand[i] * b->significand[i][n];
-            sum[k / HALF][n] +=
-                aligned(product << (bits - PRODUCT_FRACTION), a->sign[i] ^ b->sign[i][n],
-                        top[n] - a->exponent[i] - b->exponent[i][n]);
-        }
-    }
+    for (int k = first; k < first + HALF; k++) add_product<bits>(a, b, k, top, sum[0]);
+    for (int k = first + HALF; k < first + terms; k++) add_product<bits>(a, b, k, top, sum[1]);
     cut<bits>(sum[0], sum[1], top, c);
 }
 

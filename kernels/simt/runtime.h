@@ -26,6 +26,7 @@ bool forbidden_in_capture();
 void with_device_open(const work &w);
 // Writes past the ends of allocations, looked for after each kernel.
 void check_device_memory();
+bool device_holds(const void *p, size_t bytes); // all of it, in one allocation
 
 // The 48 KiB that a kernel may use unless cudaFuncSetAttribute allowed it more.
 size_t shared_limit_of(const void *function);

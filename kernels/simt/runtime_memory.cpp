@@ -100,6 +100,10 @@ static bool fits(const void *p, size_t bytes) {
     return at == device.end() || (uintptr_t)p + bytes <= at->first + at->second.bytes;
 }
 
+bool device_holds(const void *p, size_t bytes) {
+    return holds(device, p) && fits(p, bytes);
+}
+
 static bool copy_allowed(const void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
     bool to_device = holds(device, to), from_device = holds(device, from);
     if (!fits(to, bytes) || !fits(from, bytes)) return false;
@@ -193,7 +197,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
 
 cudaError_t cudaMemsetAsync(void *p, int byte, size_t bytes, cudaStream_t stream) {
     if (bytes == 0) return cudaSuccess;
-    if (!holds(device, p) || !fits(p, bytes)) return refused(cudaErrorInvalidValue);
+    if (!device_holds(p, bytes)) return refused(cudaErrorInvalidValue);
     enqueue(stream, [=] { memset(p, byte, bytes); });
     return cudaSuccess;
 }

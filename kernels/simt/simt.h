@@ -22,9 +22,13 @@ struct simt_options {
     // 80 or 90: what the device says it is, and whose tensor-core arithmetic `mma` follows.
     int capability;
     size_t memory_bytes; // of the device
+    // Whether the stand-in for cuBLASLt offers, among others, an algorithm that adds in the order
+    // of the engine's own products.
+    bool blas_in_order;
 };
 
-// At start: seed 1, streams at once, capability 90, 8 GiB. To be set while no work is queued.
+// At start: seed 1, streams at once, capability 90, 8 GiB, in order. To be set while no work is
+// queued.
 void simt_set_options(const struct simt_options *options);
 struct simt_options simt_get_options(void);
 
