@@ -1,5 +1,7 @@
 // The scheduler: which thread of the block runs next, and blocks one after another.
 #include "kernels/simt/block.h"
+
+#include "kernels/cpu/env.h"
 #include "kernels/simt/launch.h"
 #include "kernels/simt/races.h"
 #include "kernels/simt/report.h"
@@ -160,7 +162,9 @@ void run_kernel(const char *kernel, dim3 grid, dim3 block, const shared_sizes &s
     blockDim = block;
     fiber_adopt(&running.host);
     shared_prepare(shared.dynamic_bytes, shared.limit_bytes);
+    unsigned saved = env_enter(); // kernels are compiled with -ftz=true
     for (unsigned linear : order_of_blocks((size_t)grid.x * grid.y * grid.z)) run_block(linear);
+    env_leave(saved);
     sync_acquire(sync_object(SYNC_BLOCK_END, 0, 0, 0));
     running.body = nullptr;
 }
