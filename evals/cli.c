@@ -155,12 +155,35 @@ static int parse_number(const struct cli_option *o, const char *text, struct err
     return 0;
 }
 
+static int parse_bytes(const struct cli_option *o, const char *text, struct err *e) {
+    static const struct {
+        const char *name;
+        int shift;
+    } units[] = {{"", 0},     {"K", 10},   {"M", 20},   {"G", 30},
+                 {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {NULL, 0}};
+    char *unit = NULL;
+    int i = 0;
+    errno = 0;
+    uintmax_t value = strtoumax(text, &unit, 10);
+    while (units[i].name != NULL && strcmp(units[i].name, unit) != 0) i++;
+    if (strspn(text, "0123456789") == 0 || units[i].name == NULL)
+        FAIL(e, ERR_USAGE,
+             "%s takes a whole number of bytes, or of KiB, MiB or GiB with K, M or G behind it, "
+             "not \"%s\"",
+             o->name, text);
+    if (errno != 0 || value > (uintmax_t)INT64_MAX >> units[i].shift)
+        FAIL(e, ERR_USAGE, "%s %s is more than any machine has", o->name, text);
+    *o->bytes = (uint64_t)value << units[i].shift;
+    return 0;
+}
+
 static int store_value(const struct cli_option *o, const char *value, struct err *e) {
     if (o->text != NULL) {
         *o->text = value;
         return 0;
     }
     if (o->number != NULL) return parse_number(o, value, e);
+    if (o->bytes != NULL) return parse_bytes(o, value, e);
     if (o->list->count == CLI_LIST_MOST)
         FAIL(e, ERR_USAGE, "%s is given more than %d times", o->name, CLI_LIST_MOST);
     o->list->items[o->list->count++] = value;

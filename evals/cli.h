@@ -22,6 +22,7 @@ struct cli_option {
     bool *flag;
     const char **text;
     int64_t *number;
+    uint64_t *bytes;       // a whole number, or one of KiB, MiB or GiB: "512M", "2GiB"
     struct cli_list *list; // may be given several times
 };
 // Options of the verbs that open a model themselves; `o` has numerics, weights and backend.
@@ -40,6 +41,12 @@ struct cli_option {
          .text = &(o)->backend},                                                                   \
     {                                                                                              \
         .name = "--threads", .value = "N", .help = "default: all cores", .number = (threads_out)   \
+    }
+// Of the verbs that plan or take memory; `what` it bounds.
+#define CLI_MEMORY_OPTION(what, out)                                                               \
+    {                                                                                              \
+        .name = "--memory", .value = "SIZE",                                                       \
+        .help = what ", in bytes or as 512M, 2G; 0: by the machine", .bytes = (out)                \
     }
 #define CLI_LIST_MOST 64
 struct cli_list {

@@ -20,7 +20,7 @@ struct settings {
     const char *path;
     const char *prompts, *depths; // lists as typed; NULL: not typed
     struct bench_options bench;
-    int64_t reply, batch, repeats, threads, chunk, memory; // as typed
+    int64_t reply, batch, repeats, threads, chunk; // as typed
     bool json;
 };
 
@@ -189,7 +189,6 @@ static int settle(struct settings *set, struct err *e) {
         {"--batch", set->batch, 0, BENCH_BATCH_MOST},
         {"--repeats", set->repeats, 1, BENCH_REPEATS_MOST},
         {"--threads", set->threads, 0, 4096},
-        {"--memory", set->memory, 0, INT64_MAX},
     };
     TRY(cli_check_ranges(ranges, sizeof ranges / sizeof *ranges, e));
     TRY(parse_list("--prompt", or_default(set->prompts, "512,2048"), 1, o->prompts,
@@ -201,7 +200,6 @@ static int settle(struct settings *set, struct err *e) {
     o->progress = tell_round;
     o->session.threads = (int)set->threads;
     o->session.chunk_tokens = (uint32_t)set->chunk;
-    o->session.memory_bytes = (uint64_t)set->memory;
     if (o->prompt_count + o->depth_count == 0 && !o->ops)
         FAIL(e, ERR_USAGE, "nothing to measure: no --prompt, no --depth and no --ops");
     return 0;
@@ -251,10 +249,7 @@ int cli_bench(int argc, char **argv) {
          .value = "NAME",
          .help = "c, avx2, avx512f, avx512_bf16",
          .text = &o->op_table},
-        {.name = "--memory",
-         .value = "BYTES",
-         .help = "bound on KV and scratch; 0: by the machine",
-         .number = &set.memory},
+        CLI_MEMORY_OPTION("bound on all but the weights", &o->memory_bytes),
         {.name = "--beyond-trained",
          .help = "lengths may exceed the trained context",
          .flag = &o->beyond_trained},

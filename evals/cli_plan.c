@@ -390,13 +390,10 @@ int cli_plan(int argc, char **argv) {
     bool json = false, measure = false, helped = false;
     const char *path = NULL;
     int count = 0;
-    int64_t memory = 0;
+    struct run_options run_options = {0};
     const struct cli_option options[] = {
         CLI_OVERRIDE_OPTIONS(overrides),
-        {.name = "--memory",
-         .value = "BYTES",
-         .number = &memory,
-         .help = "what run may take beside the weights; 0: by the machine"},
+        CLI_MEMORY_OPTION("what run may take beside the weights", &run_options.memory_bytes),
         {.name = "--measure",
          .help = "load the models and time one trial each, for the time estimate",
          .flag = &measure},
@@ -407,12 +404,8 @@ int cli_plan(int argc, char **argv) {
     if (cli_parse(argc, argv, options, option_count, &path, 1, 1, &count, &helped, &e) != 0)
         return cli_fail(argv[0], &e);
     if (helped) return EXIT_DONE;
-    if (memory < 0) {
-        ERR_SET(&e, ERR_USAGE, "--memory %lld is below 0", (long long)memory);
-        return cli_fail(argv[0], &e);
-    }
     struct arena *a = arena_create("plan");
-    struct view v = {.arena = a, .options = {.memory_bytes = (uint64_t)memory}};
+    struct view v = {.arena = a, .options = run_options};
     int result = run(path, &overrides, &reuse, measure, json, &v, &e);
     reuse_close(v.reuse);
     run_providers_close(v.x, v.providers);

@@ -80,11 +80,9 @@ static int run_and_report(int argc, char **argv, const struct settings *s, struc
     return result;
 }
 
-static int check_settings(const struct settings *s, int64_t threads, int64_t memory,
-                          struct err *e) {
+static int check_settings(const struct settings *s, int64_t threads, struct err *e) {
     if (threads < 0 || threads > 4096)
         FAIL(e, ERR_USAGE, "--threads %lld is not between 0 and 4096", (long long)threads);
-    if (memory < 0) FAIL(e, ERR_USAGE, "--memory %lld is below 0", (long long)memory);
     if (s->run.folder != NULL && s->run.folder[0] == '\0')
         FAIL(e, ERR_USAGE, "-o: the name of the run's folder is empty");
     return 0;
@@ -92,7 +90,7 @@ static int check_settings(const struct settings *s, int64_t threads, int64_t mem
 
 int cli_run(int argc, char **argv) {
     struct settings s = {.run.runs_folder = "runs", .overrides = CLI_NO_OVERRIDES};
-    int64_t threads = 0, memory = 0;
+    int64_t threads = 0;
     struct cli_list reuse = {0};
     bool helped;
     const struct cli_option options[] = {
@@ -106,10 +104,7 @@ int cli_run(int argc, char **argv) {
          .value = "N",
          .number = &threads,
          .help = "threads for the engine; 0: all that the machine has"},
-        {.name = "--memory",
-         .value = "BYTES",
-         .number = &memory,
-         .help = "bytes beside the weights; with few, more is computed anew; 0: by the machine"},
+        CLI_MEMORY_OPTION("what it may take beside the weights", &s.run.memory_bytes),
         {.name = "--retry-errors",
          .flag = &s.run.retry_errors,
          .help = "tries trials that ended in error again"},
@@ -121,9 +116,8 @@ int cli_run(int argc, char **argv) {
                   &count, &helped, &e) != 0)
         return cli_fail(argv[0], &e);
     if (helped) return EXIT_DONE;
-    int result = check_settings(&s, threads, memory, &e);
+    int result = check_settings(&s, threads, &e);
     s.run.threads = (int)threads;
-    s.run.memory_bytes = (uint64_t)memory;
     s.run.reuse = reuse.items;
     s.run.reuse_count = reuse.count;
     struct arena *a = arena_create("run");

@@ -48,8 +48,10 @@ static void check_options(struct arena *a, const char *verb, struct str man) {
     const char *p = strstr(help.p, "\nOptions:\n");
     for (; p != NULL && (p = strchr(p, '\n')) != NULL && p[1] != '\0'; p++) {
         if (strncmp(p, "\n  -", 4) != 0) continue;
-        const char *option = strstr(p, "--");
-        need(man, "evals/lacuna.1", man_spelling(a, word_at(a, option)));
+        const char *option = strstr(p, "--"), *end = strstr(option, "  ");
+        assert_non_null(end); // "--memory SIZE", then the explanation
+        need(man, "evals/lacuna.1",
+             man_spelling(a, arena_memdup(a, option, (size_t)(end - option))));
     }
     buf_free(&help);
 }

@@ -181,10 +181,56 @@ static void plan_tells_memory_and_time(void **state) {
                      0);
     assert_int_equal(lacuna(arena_printf(arena, "%s --memory 1000", plan), &out, &said), 0);
     assert_true(strstr(out.p, "this does not fit here"));
-    assert_int_equal(lacuna(arena_printf(arena, "%s --memory -1", plan), &out, &said), 2);
     assert_int_equal(lacuna(arena_printf(arena, "%s --measure", plan), &out, &said), 0);
     assert_true(strstr(out.p, "prompt tokens a second and "));
     assert_true(strstr(out.p, " of 32 replies at once\n"));
+}
+
+// Null where it does not fit.
+static json_t *planned_with(const char *size) {
+    json_t *o = lacuna_json(arena_printf(arena,
+                                         "plan %s/configs/known-subjects.yaml --set repeats=3 "
+                                         "--set gates=[] --only model=full --json --memory %s",
+                                         LACUNA_SOURCE_DIR, size));
+    const json_t *m = json_array_get(json_object_get(o, "models"), 0);
+    json_t *planned = json_incref(json_object_get(m, "memory_planned_bytes"));
+    json_decref(o);
+    return planned;
+}
+
+static void memory_has_units(void **state) {
+    (void)state;
+    json_t *all = planned_with("0");
+    int64_t most = json_integer_value(all), unit = 1024;
+    assert_true(most > 4 << 20);
+    static const char *const names[] = {"K", "KiB", "M", "MiB"};
+    for (int i = 0; i < 4; i++) {
+        if (i == 2) unit *= 1024;
+        // the last unit below what is wanted bounds it, and the first above does not
+        json_t *less =
+            planned_with(arena_printf(arena, "%lld%s", (long long)(most / unit), names[i]));
+        json_t *more =
+            planned_with(arena_printf(arena, "%lld%s", (long long)(most / unit + 1), names[i]));
+        assert_true(json_integer_value(less) < most && json_integer_value(less) > 0);
+        assert_int_equal(json_integer_value(more), most);
+        json_decref(less);
+        json_decref(more);
+    }
+    json_t *gib = planned_with("1G");
+    assert_int_equal(json_integer_value(gib), most);
+    json_decref(gib);
+    json_decref(all);
+    static const char *const refused[] = {"-1", "1.5G", "512MB", "512m",  "G",
+                                          "''", "' 5'", "1Ki",   "0x10M", "+5"};
+    struct str out, said;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const char *arguments = arena_printf(arena, "plan none.yaml --memory %s", refused[i]);
+        assert_int_equal(lacuna(arguments, &out, &said), 2);
+        if (strstr(said.p, "--memory takes a whole number of bytes") == NULL)
+            fail_msg("%s: %s", refused[i], said.p);
+    }
+    assert_int_equal(lacuna("plan none.yaml --memory 8589934592G", &out, &said), 2);
+    assert_non_null(strstr(said.p, "more than any machine has"));
 }
 
 static void prompt_shows_spans_and_bytes(void **state) {
@@ -238,6 +284,7 @@ int main(void) {
         cmocka_unit_test(plan_tells_what_a_window_sees),
         cmocka_unit_test(plan_refuses_with_exit_code_2),
         cmocka_unit_test(plan_tells_memory_and_time),
+        cmocka_unit_test(memory_has_units),
         cmocka_unit_test(prompt_shows_spans_and_bytes),
         cmocka_unit_test(prompt_of_a_run_is_that_of_its_experiment),
     };
