@@ -397,6 +397,9 @@ static int settle(const struct model *m, const struct bench_options *o, struct s
     // The text, what is left of it when it begins anew, and what each sequence has for itself.
     s->pages_least = kv_pages_of(context) + kv_pages_of(deepest) +
                      (s->sequences - 1) * (kv_pages_of(o->reply_tokens) + 1);
+    s->lower = o->depth_count == 0 ? "--prompt or --chunk"
+               : o->batch == 0     ? "--prompt, --depth or --chunk"
+                                   : "--prompt, --depth, --batch or --chunk";
     return 0;
 }
 

@@ -23,7 +23,8 @@ struct session_options {
     // KV pages: as many as memory gives between the two. 0: one context and a page for a fork; the
     // least again.
     uint32_t pages_least, pages_most;
-    uint64_t memory_bytes;     // bound on everything but the weights; 0: from the machine
+    uint64_t memory_bytes; // bound on everything but the weights; 0: from the machine
+    const char *lower; // what takes less memory when it is lowered; NULL: the context. For messages
     const atomic_bool *cancel; // looked at between passes; NULL: never
 };
 

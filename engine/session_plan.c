@@ -1,6 +1,7 @@
 // What a session takes, decided before anything is loaded.
 #include "engine/session.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_CHUNK 512
@@ -21,21 +22,29 @@ int session_context_tokens(const struct model *m, uint32_t asked, bool beyond_tr
     return 0;
 }
 
-static int fail_memory(const struct model *m, const struct session_plan *p, const char *limit,
-                       uint64_t limit_bytes, struct err *e) {
+// `bound`: what the caller allows beside the weights; 0: what is free on the machine is too little.
+static int fail_memory(const struct model *m, const struct session_options *o,
+                       const struct session_plan *p, uint64_t bound, struct err *e) {
+    char weights[40], lower[64];
+    snprintf(weights, sizeof weights, "weights (%s)", backend_storage_name(p->storage));
+    snprintf(lower, sizeof lower, "the context (now %u tokens)", p->context_tokens);
+    bool stored = bound != 0 || p->storage == BACKEND_STORED; // nothing is won by that
     FAIL(e, ERR_MEMORY,
          "%s: does not fit in memory\n"
-         "  weights (%s)%*s %10.1f MiB\n"
-         "  KV cache              %10.1f MiB  (%u pages of %u positions, %.1f MiB each)\n"
-         "  activations           %10.1f MiB  (%u tokens a pass)\n"
-         "  working memory        %10.1f MiB\n"
-         "  together              %10.1f MiB\n"
-         "  %-21s %10.1f MiB\n"
-         "Lower context_tokens (now %u), run fewer requests at once, or choose weights: stored.",
-         m->file->path, backend_storage_name(p->storage), p->storage == BACKEND_UNPACKED ? 3 : 5,
-         "", mib(p->weights_bytes), mib(p->kv_bytes), p->pages, (unsigned)BACKEND_PAGE,
-         mib(p->page_bytes), mib(p->activation_bytes), p->chunk_tokens, mib(p->scratch_bytes),
-         mib(p->total_bytes), limit, mib(limit_bytes), p->context_tokens);
+         "  %-29s %10.1f MiB\n"
+         "  %-29s %10.1f MiB  (%u pages of %u positions, %.1f MiB each)\n"
+         "  %-29s %10.1f MiB  (%u tokens a pass)\n"
+         "  %-29s %10.1f MiB\n"
+         "  %-29s %10.1f MiB\n"
+         "  %-29s %10.1f MiB\n"
+         "%s %s%s.",
+         m->file->path, weights, mib(p->weights_bytes), "KV cache", mib(p->kv_bytes), p->pages,
+         (unsigned)BACKEND_PAGE, mib(p->page_bytes), "activations", mib(p->activation_bytes),
+         p->chunk_tokens, "working memory", mib(p->scratch_bytes), "together", mib(p->total_bytes),
+         bound != 0 ? "bound beside weights" : "free on the machine",
+         mib(bound != 0 ? bound : p->free_bytes),
+         bound != 0 ? "Raise the bound, or lower" : "Lower", o->lower != NULL ? o->lower : lower,
+         stored ? "" : ", or hold the weights stored");
 }
 
 static void plan_total(struct session_plan *p, uint64_t weights_bytes, uint32_t pages) {
@@ -98,11 +107,10 @@ int session_plan_make(struct backend *b, const struct model *m, const struct ses
     TRY(plan_storage(b, m, o, least, &p, e));
     *out = p;
 
-    if (p.total_bytes > p.free_bytes)
-        return fail_memory(m, &p, "free on the machine", p.free_bytes, e);
+    if (p.total_bytes > p.free_bytes) return fail_memory(m, o, &p, 0, e);
     uint64_t beside = p.total_bytes - p.weights_bytes;
     if (o->memory_bytes != 0 && beside > o->memory_bytes)
-        return fail_memory(m, &p, "bound beside weights", o->memory_bytes, e);
+        return fail_memory(m, o, &p, o->memory_bytes, e);
     // Pages above the least: within the bound, or without one half of what would be left.
     uint64_t spare = (p.free_bytes - p.total_bytes) / 2;
     if (o->memory_bytes != 0 && o->memory_bytes - beside < spare) spare = o->memory_bytes - beside;

@@ -375,6 +375,34 @@ static int make_plan(const struct experiment *x, struct setup *s, struct arena *
     return record_begin(s->writer, s->identity, s->manifest, e);
 }
 
+static bool is_selected(const struct experiment *x, const char *model) {
+    bool named = false;
+    for (int i = 0; i < x->only_count; i++) {
+        if (!str_starts(x->only[i], STR("model="))) continue;
+        if (str_equal_c(str_slice(x->only[i], strlen("model="), x->only[i].n), model)) return true;
+        named = true;
+    }
+    return !named;
+}
+
+// Planning may take long, and a bound that lets no prompt through is known before it. With --limit
+// only the first model is sure to have trials.
+static int check_memory(const struct experiment *x, struct provider *const *providers,
+                        uint64_t bound, struct err *e) {
+    for (int i = 0; bound > 0 && i < x->model_count; i++) {
+        uint64_t least = providers[i]->can.memory.least_bytes;
+        if (!is_selected(x, x->models[i].id)) continue;
+        if (least > bound)
+            FAIL(e, ERR_MEMORY,
+                 "model %s: one prompt at a time takes %.1f MiB beside the weights, and --memory "
+                 "allows %.1f MiB; allow at least %lldM, or lower context_tokens",
+                 x->models[i].id, (double)least / (1 << 20), (double)bound / (1 << 20),
+                 (long long)((least + (1 << 20) - 1) >> 20));
+        if (x->limit >= 0) break;
+    }
+    return 0;
+}
+
 static int set_up(const struct experiment *x, const struct run_options *options, const char *folder,
                   struct setup *s, struct arena *a, struct err *e) {
     TRY(run_providers_open(x, options, a, &s->providers, e));
@@ -383,6 +411,9 @@ static int set_up(const struct experiment *x, const struct run_options *options,
     if (options->reuse_count > 0)
         TRY(reuse_open(x, s->providers, s->identity, folder, options->reuse, options->reuse_count,
                        a, &s->reuse, e));
+    bool computes = options->reuse_count == 0 && options->shard_count == 0;
+    if (computes && !file_exists(path_join(a, folder, "identity.json")))
+        TRY(check_memory(x, s->providers, options->memory_bytes, e));
     if (!file_exists(folder) && options->reuse_count == 0)
         run_hint_at_score(x, options, s->identity, a);
     struct record_header header = {.folder = folder,

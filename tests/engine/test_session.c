@@ -60,14 +60,22 @@ static void test_memory_is_planned(void **state) {
     struct err e;
     struct session_options o = {.context_tokens = 4096, .memory_bytes = 1 << 20};
     ASSERT_FAILS(try_open(&o, &e), e, ERR_MEMORY, "does not fit");
-    static const char *const rows[] = {
-        "weights (unpacked)", "KV cache", "9 pages of 512", "activations", "working",
-        "together",           "bound",    "weights: stored"};
+    static const char *const rows[] = {"weights (unpacked)",
+                                       "KV cache",
+                                       "9 pages of 512",
+                                       "activations",
+                                       "working",
+                                       "together",
+                                       "bound",
+                                       "Raise the bound, or lower the context (now 4096 tokens)."};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_non_null(strstr(e.text, rows[i]));
     // More than any machine has: refused by arithmetic, not by the allocator.
     o = (struct session_options){.context_tokens = 4096, .pages_least = UINT32_MAX / 2};
     ASSERT_FAILS(try_open(&o, &e), e, ERR_MEMORY, "free on the machine");
+    assert_non_null(strstr(e.text, "\nLower the context (now 4096 tokens)."));
+    o.weights = "unpacked";
+    ASSERT_FAILS(try_open(&o, &e), e, ERR_MEMORY, "(now 4096 tokens), or hold the weights stored.");
     // Between least and most as the bound allows; the plan is what is taken.
     o = (struct session_options){.context_tokens = 512, .pages_least = 2, .pages_most = 50};
     struct probe p = probe_open(model_path, &o);

@@ -174,7 +174,9 @@ static void test_refusals(void **state) {
         {"bench tiny.gguf --prompt none --depth none", "", "nothing to measure", 2},
         {"bench tiny.gguf --prompt 5000", "", "trained for 4096", 2},
         {"bench tiny.gguf --batch 65", "", "--batch 65 is not between 0 and 64", 2},
-        {"bench tiny.gguf --memory 1000", "", "KV cache", 1},
+        {"bench tiny.gguf --memory 1000", "", "lower --prompt, --depth, --batch or --chunk.", 1},
+        {"bench tiny.gguf --memory 1000 --batch 0", "", "lower --prompt, --depth or --chunk.", 1},
+        {"bench tiny.gguf --memory 1000 --depth none", "", "lower --prompt or --chunk.", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *out, *said;

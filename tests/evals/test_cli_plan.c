@@ -179,6 +179,13 @@ static void plan_tells_memory_and_time(void **state) {
     assert_int_equal(lacuna(arena_printf(arena, "%s -o least --memory %lld", run, (long long)least),
                             &out, &said),
                      0);
+    // What no evidence changes is known before anything is planned.
+    assert_int_equal(lacuna(arena_printf(arena, "%s -o early --memory 64K", run), &out, &said), 1);
+    assert_true(strstr(said.p, "model full: one prompt at a time takes "));
+    assert_true(strstr(said.p, "--memory allows 0.1 MiB; allow at least "));
+    assert_false(file_exists(arena_printf(arena, "%s/early", test_folder())));
+    // With a record that has all of it, no model is loaded.
+    assert_int_equal(lacuna(arena_printf(arena, "%s -o least --memory 64K", run), &out, &said), 0);
     assert_int_equal(lacuna(arena_printf(arena, "%s --memory 1000", plan), &out, &said), 0);
     assert_true(strstr(out.p, "this does not fit here"));
     assert_int_equal(lacuna(arena_printf(arena, "%s --measure", plan), &out, &said), 0);
