@@ -1,0 +1,121 @@
+// What the attention kernels share: the arguments of a call on the device, which keys a row sees,
+// and the steps from scores to weights (NUMERICS.md, Attention and CUDA).
+//
+// A row is a pair (token, query head). Its keys are taken in absolute blocks of 512, a block in
+// tiles of 64. Within a block the maximum, rounded up to an integer, advances once per tile; sums
+// and outputs so far are then scaled by a power of two. A row for which a tile or a block holds no
+// visible key is left exactly as it was.
+#ifndef LACUNA_KERNELS_CUDA_ATTENTION_CORE_CUH
+#define LACUNA_KERNELS_CUDA_ATTENTION_CORE_CUH
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/tile.cuh"
+#include "kernels/numerics.h"
+
+#define ATTENTION_TILE 64
+#define ATTENTION_TILES (ATTENTION_PAGE / ATTENTION_TILE)
+
+struct attention_args {
+    const struct attention_span *spans;
+    const struct attention_watch *watches; // NULL: nothing is watched
+    const uint16_t *q;
+    uint16_t *out;
+    uint32_t ldq, ldout;
+    uint32_t H, G, group; // group: query heads of one KV head
+    float score_scale;    // chain -> exponent of 2, or -> argument of tanh with a softcap
+    float cap_scale;      // tanh -> exponent of 2; 0 without a softcap
+    uint32_t window;
+    size_t page_offset;
+    uint32_t *bad_row;
+};
+
+struct attention_args attention_args_of(const struct attention_call *call);
+bool attention_is_valid(const struct attention_call *call);
+
+// Keys first .. last, both of them seen; none: first > last.
+struct attention_keys {
+    int first, last;
+};
+
+static __device__ __forceinline__ struct attention_keys
+attention_visible(const struct attention_args &a, uint32_t position) {
+    uint32_t first = a.window != 0 && position >= a.window ? position - a.window + 1 : 0;
+    return {(int)first, (int)position};
+}
+
+static __device__ __forceinline__ bool attention_sees(struct attention_keys keys, int key) {
+    return key >= keys.first && key <= keys.last;
+}
+
+// K, or V, of KV head g in the page of block `block`.
+template <int E>
+static __device__ __forceinline__ const uint16_t *
+attention_page(const struct attention_args &a, const struct attention_span &span, uint32_t block,
+               uint32_t g, bool v) {
+    const uint16_t *layer = (const uint16_t *)(span.pages[block] + a.page_offset);
+    return layer + ((size_t)(v ? a.G : 0) + g) * ATTENTION_PAGE * E;
+}
+
+static __device__ __forceinline__ float attention_score(const struct attention_args &a,
+                                                        float chain) {
+    float s = chain * a.score_scale;
+    return a.cap_scale != 0.0f ? num_tanh(s) * a.cap_scale : s;
+}
+
+static __device__ __forceinline__ bool attention_finite(float x) {
+    return (num_bits(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+// num_exp2 for x <= 0, as all exponents of a softmax are.
+static __device__ __forceinline__ float attention_exp2(float x) {
+    float inside = x >= NUM_E_MIN ? x : NUM_E_MIN;
+    float shifted = inside + NUM_ROUND;
+    float f = inside - (shifted - NUM_ROUND);
+    float p = fmaf(NUM_E6, f, NUM_E5);
+    p = fmaf(p, f, NUM_E4);
+    p = fmaf(p, f, NUM_E3);
+    p = fmaf(p, f, NUM_E2);
+    p = fmaf(p, f, NUM_E1);
+    p = fmaf(p, f, 1.0f);
+    float y = num_float(num_bits(p) + (num_bits(shifted) << 23));
+    return x >= NUM_E_MIN ? y : 0.0f;
+}
+
+// The maximum of a row: -infinity before its first visible key, else an integer.
+struct attention_maximum {
+    float value;
+    float factor; // what the last advance scales sums and outputs by; 1: it did not grow
+};
+
+static __device__ __forceinline__ void attention_advance(struct attention_maximum &m,
+                                                         float largest_score) {
+    float next = fmaxf(m.value, ceilf(largest_score));
+    m.factor = next > m.value ? attention_exp2(m.value - next) : 1.0f;
+    m.value = next;
+}
+
+// Two bf16 values in a register, `low` in the lower half.
+static __device__ __forceinline__ uint32_t attention_pack(float low, float high) {
+    __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    uint32_t bits;
+    memcpy(&bits, &pair, sizeof bits);
+    return bits;
+}
+
+// What a new block does to the sums before it.
+struct attention_fold {
+    float M, kept, added;
+};
+
+static __device__ __forceinline__ struct attention_fold attention_fold_of(float M, float m_c) {
+    float next = fmaxf(M, m_c);
+    return {next, attention_exp2(M - next), attention_exp2(m_c - next)};
+}
+
+static __device__ __forceinline__ float attention_folded(float sum, float block,
+                                                         const struct attention_fold &f) {
+    float kept = sum * f.kept, added = block * f.added;
+    return kept + added;
+}
+
+#endif
