@@ -36,7 +36,9 @@ const struct cli_verb cli_verbs[] = {
      "byte for byte; that of an experiment is built with the model's tokenizer.",
      cli_prompt},
     {"repeat", "RUN KEY", "run one trial again and compare",
-     "Takes the prompt from the record. Exit code 1 when the reply is another one.", cli_repeat},
+     "Takes the prompt from the record. Exit code 1 when the reply is another one, or where the\n"
+     "record has evidence, when the model looked elsewhere.",
+     cli_repeat},
     {"try", "EXPERIMENT CONSTRAINT", "judge a reply given on stdin: verdict, match, why",
      "Reads the reply from stdin (one line break at its end is left out) and judges it as a run\n"
      "would, with the variables that a repeat draws or with those given.",

@@ -19,9 +19,16 @@ static void compare_models(const struct record *r, const struct provider *p, int
                  before, now);
 }
 
+// What the provider said, and what a record would keep of where the model looked (NULL: nothing).
+struct repeated {
+    struct provider_completion c;
+    const struct record_evidence *evidence;
+};
+
 static int compute(const struct experiment *x, const struct record *r, const struct record_trial *t,
-                   const struct run_options *options, struct arena *a,
-                   struct provider_completion *c, struct err *e) {
+                   const struct run_options *options, struct arena *a, struct repeated *out,
+                   struct err *e) {
+    struct provider_completion *c = &out->c;
     const int model = experiment_model_index(x, t->model);
     if (model < 0)
         FAIL(e, ERR_RECORD, "%s: the plan names the model %s, the experiment none", r->folder,
@@ -39,6 +46,7 @@ static int compute(const struct experiment *x, const struct record *r, const str
     if (result == 0 && !c->ok)
         result = ERR_SET(e, ERR_PROVIDER, "%s: %s", c->reason_code, c->reason_text);
     if (result == 0) { // outlives the provider
+        out->evidence = evidence_keep(x, t, c, a);
         c->text = str_copy(a, c->text);
         if (c->ids.ids != NULL)
             c->ids.ids =
@@ -80,6 +88,15 @@ static void show(const struct record_outcome *o, const struct provider_completio
         printf("the replies differ\n");
 }
 
+// `then`: of the record, NULL where it keeps nothing of this trial.
+static bool compare_evidence(const struct record_evidence *then,
+                             const struct record_evidence *now) {
+    if (then == NULL) return true;
+    bool same = now != NULL && record_same_evidence(then, now);
+    printf("the shares of attention %s\n", same ? "are the same" : "differ");
+    return same;
+}
+
 static int repeat(const char *folder, const char *key, const struct run_options *options,
                   struct arena *a, bool *same, struct err *e) {
     struct record *r;
@@ -92,11 +109,14 @@ static int repeat(const char *folder, const char *key, const struct run_options 
     else if (r->outcomes[trial] == NULL || r->outcomes[trial]->status != STATUS_OK)
         result = ERR_SET(e, ERR_RECORD, "%s: the trial %s has no recorded reply", folder, key);
     if (result == 0) result = run_recorded_experiment(r, run_origin(r, a), a, &x, e);
-    struct provider_completion c;
-    if (result == 0) result = compute(x, r, &r->trials[trial], options, a, &c, e);
+    struct repeated now;
+    const struct record_evidence *then = NULL;
+    if (result == 0) result = record_get_evidence(r, trial, a, &then, e);
+    if (result == 0) result = compute(x, r, &r->trials[trial], options, a, &now, e);
     if (result == 0) {
-        *same = is_same(r->outcomes[trial], &c);
-        show(r->outcomes[trial], &c);
+        show(r->outcomes[trial], &now.c);
+        bool looked_alike = compare_evidence(then, now.evidence);
+        *same = is_same(r->outcomes[trial], &now.c) && looked_alike;
     }
     experiment_close(x);
     record_close(r);

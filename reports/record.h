@@ -235,6 +235,8 @@ int record_standing(const struct record_trial *t, struct arena *a, const char **
 // What was recorded of the attention in a trial, in the arena; NULL: nothing.
 int record_get_evidence(const struct record *r, int64_t trial, struct arena *a,
                         const struct record_evidence **out, struct err *e);
+// Would both be the same line of a record?
+bool record_same_evidence(const struct record_evidence *a, const struct record_evidence *b);
 
 // The prompt of a trial, byte for byte, as parts (fillers resolved) and as one text.
 int record_get_prompt(const struct record *r, const char *prompt_sha256, struct arena *a,

@@ -343,3 +343,11 @@ int record_get_evidence(const struct record *r, int64_t trial, struct arena *a,
     *out = v;
     return result;
 }
+
+bool record_same_evidence(const struct record_evidence *a, const struct record_evidence *b) {
+    json_t *left = record_evidence_write(a, 0, "", 0), *right = record_evidence_write(b, 0, "", 0);
+    bool same = json_equal(left, right);
+    json_decref(left);
+    json_decref(right);
+    return same;
+}

@@ -133,6 +133,8 @@ static void test_repeat_local(void **state) {
     for (int i = 0; i < 2; i++) {
         lacuna_ok(arena_printf(arena, "repeat local %s --threads 1", keys[i]));
         assert_holds(out, "the replies are the same");
+        bool told = str_find(out, STR("the shares of attention are the same\n"), 0) != STR_NONE;
+        assert_int_equal(told, i == 0); // nothing was watched in the absent arm
     }
     // resumed from the middle on another number of threads, it is the same record
     lacuna_ok("run l.yaml --set tolerate.unscored=100% -o again --threads 1");
@@ -145,6 +147,32 @@ static void test_repeat_local(void **state) {
     lacuna_ok("run l.yaml --set tolerate.unscored=100% -o again --threads 2");
     assert_equal_runs(path_join(arena, fast_folder(), "local"),
                       path_join(arena, fast_folder(), "again"));
+}
+
+// The last line of the evidence is the one that no chain guards.
+static void test_repeat_finds_edited_evidence(void **state) {
+    (void)state;
+    struct err e = {0};
+    lacuna_ok("run l.yaml --set tolerate.unscored=100% -o looked");
+    const char *path = path_join(arena, fast_folder(), "looked/evidence.jsonl");
+    struct str text;
+    ASSERT_OK(file_read(path, 1 << 24, arena, &text, &e), e);
+    size_t last = text.n - 1;
+    while (last > 0 && text.p[last - 1] != '\n') last--;
+    json_t *line;
+    ASSERT_OK(json_parse(str_slice(text, last, text.n), "evidence", &line, &e), e);
+    const char *key = json_string_value(json_object_get(line, "key"));
+    const char *repeat = arena_printf(arena, "repeat looked %s", key);
+    json_decref(line);
+    lacuna_ok(repeat);
+    size_t at = str_find(text, STR("\"mean\":{\"prompt\":"), last);
+    assert_true(at != STR_NONE);
+    at += strlen("\"mean\":{\"prompt\":");
+    char *copy = arena_memdup(arena, text.p, text.n);
+    copy[at] = copy[at] == '1' ? '2' : '1';
+    ASSERT_OK(file_write_atomic(path, (struct str){copy, text.n}, &e), e);
+    assert_int_equal(lacuna(repeat), 1);
+    assert_holds(out, "the replies are the same\nthe shares of attention differ\n");
 }
 
 static void test_usage(void **state) {
@@ -348,10 +376,15 @@ static void test_view(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run_and_again),    cmocka_unit_test(test_repeat_local),
-        cmocka_unit_test(test_nowhere_to_print), cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_verify_finds),     cmocka_unit_test(test_edited_tolerance),
-        cmocka_unit_test(test_interrupted),      cmocka_unit_test(test_view),
+        cmocka_unit_test(test_run_and_again),
+        cmocka_unit_test(test_repeat_local),
+        cmocka_unit_test(test_repeat_finds_edited_evidence),
+        cmocka_unit_test(test_nowhere_to_print),
+        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_verify_finds),
+        cmocka_unit_test(test_edited_tolerance),
+        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_view),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
