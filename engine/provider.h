@@ -65,7 +65,9 @@ struct provider_identity {
 
 // What a run would take on this machine, known without loading; all 0 where nothing is.
 struct provider_memory {
-    uint64_t weights_bytes;
+    const char *weights;    // how they would be held: "unpacked", "stored"; "unpacked and stored"
+                            // at most, for what is faster is measured when they are loaded
+    uint64_t weights_bytes; // in that form
     uint64_t least_bytes;   // beside the weights, with which one prompt at a time still runs
     uint64_t span_bytes;    // in either for each watched span of a request, unless opened for these
     uint64_t planned_bytes; // beside the weights, of what is free and the bound; 0: does not fit

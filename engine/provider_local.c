@@ -206,7 +206,8 @@ static int forecast_memory(struct local *l, struct backend *b, const struct sess
     uint64_t kv = plan.page_bytes * o->pages_least, beside = plan.total_bytes - plan.weights_bytes;
     uint32_t replies = plan.pages / o->pages_least;
     l->base.can.memory =
-        (struct provider_memory){.weights_bytes = plan.weights_bytes,
+        (struct provider_memory){.weights = backend_storage_name(plan.storage),
+                                 .weights_bytes = plan.weights_bytes,
                                  .least_bytes = kv + plan.activation_bytes + plan.scratch_bytes,
                                  .span_bytes = (uint64_t)WALK_IN_FLIGHT * l->model->config.L *
                                                l->model->config.H * sizeof(float),

@@ -98,8 +98,8 @@ static double mib(uint64_t bytes) {
 static void print_memory(const struct view *v, int model) {
     struct provider_memory memory = memory_of(v, model), *m = &memory;
     if (m->least_bytes == 0) return;
-    printf("            %.1f MiB of weights, and beside them at least %.1f MiB; ",
-           mib(m->weights_bytes), mib(m->least_bytes));
+    printf("            %.1f MiB of weights (%s), and beside them at least %.1f MiB; ",
+           mib(m->weights_bytes), m->weights, mib(m->least_bytes));
     if (m->planned_bytes == 0)
         printf("this does not fit here\n");
     else
@@ -268,6 +268,7 @@ static json_t *models_json(const struct view *v) {
         json_put(o, "kv_bytes_per_token", kv > 0 ? json_integer(kv) : json_null());
         struct provider_memory memory = memory_of(v, m);
         bool known = memory.least_bytes > 0;
+        json_put(o, "weights", json_text_c(memory.weights));
         json_put(o, "weights_bytes", known ? bytes_json(memory.weights_bytes) : json_null());
         json_put(o, "memory_least_bytes", known ? bytes_json(memory.least_bytes) : json_null());
         json_put(o, "memory_planned_bytes",

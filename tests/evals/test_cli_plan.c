@@ -193,6 +193,29 @@ static void plan_tells_memory_and_time(void **state) {
     assert_true(strstr(out.p, " of 32 replies at once\n"));
 }
 
+// As asked for, and as the text says it too.
+static void plan_tells_how_weights_are_held(void **state) {
+    (void)state;
+    struct str out, said;
+    static const char *const forms[] = {"stored", "unpacked"};
+    for (int i = 0; i < 2; i++) {
+        const char *plan = arena_printf(arena,
+                                        "plan %s/configs/known-subjects.yaml --set repeats=3 "
+                                        "--set gates=[] --set 'models=[{id: full, template: plain, "
+                                        "path: %s/tests/engine/golden/subject-full.gguf, "
+                                        "context_tokens: 576, weights: %s}]'",
+                                        LACUNA_SOURCE_DIR, LACUNA_SOURCE_DIR, forms[i]);
+        json_t *o = lacuna_json(arena_printf(arena, "%s --json", plan));
+        const json_t *m = json_array_get(json_object_get(o, "models"), 0);
+        assert_string_equal(json_string_value(json_object_get(m, "weights")), forms[i]);
+        const char *words = arena_printf(arena, "%.1f MiB of weights (%s), and beside them",
+                                         (double)integer(m, "weights_bytes") / (1 << 20), forms[i]);
+        json_decref(o);
+        assert_int_equal(lacuna(plan, &out, &said), 0);
+        if (strstr(out.p, words) == NULL) fail_msg("no '%s' in:\n%s", words, out.p);
+    }
+}
+
 // Null where it does not fit.
 static json_t *planned_with(const char *size) {
     json_t *o = lacuna_json(arena_printf(arena,
@@ -291,6 +314,7 @@ int main(void) {
         cmocka_unit_test(plan_tells_what_a_window_sees),
         cmocka_unit_test(plan_refuses_with_exit_code_2),
         cmocka_unit_test(plan_tells_memory_and_time),
+        cmocka_unit_test(plan_tells_how_weights_are_held),
         cmocka_unit_test(memory_has_units),
         cmocka_unit_test(prompt_shows_spans_and_bytes),
         cmocka_unit_test(prompt_of_a_run_is_that_of_its_experiment),
