@@ -22,20 +22,6 @@ enum {
     LEGEND_WIDTH = 150,
 };
 
-struct rgb {
-    int r, g, b;
-};
-
-// Between 0 (dark red), 0.5 (near white) and 1 (dark blue): told apart with any colour vision.
-static struct rgb rate_colour(double rate) {
-    static const struct rgb low = {178, 24, 43}, middle = {247, 247, 247}, high = {33, 102, 172};
-    const struct rgb *from = rate < 0.5 ? &low : &middle, *to = rate < 0.5 ? &middle : &high;
-    double share = rate < 0.5 ? rate * 2 : rate * 2 - 1;
-    return (struct rgb){(int)(from->r + share * (to->r - from->r) + 0.5),
-                        (int)(from->g + share * (to->g - from->g) + 0.5),
-                        (int)(from->b + share * (to->b - from->b) + 0.5)};
-}
-
 // What the tooltip adds to a cell's rate: lift, replies that ended by themselves, what was real.
 static void add_details(struct buf *out, const struct summary_cell *c) {
     const struct summary_rate *r = &c->rate;
@@ -64,20 +50,24 @@ static void add_cell(struct buf *out, int x, int y, const struct summary_rate *r
                    y, CELL_WIDTH, CELL_HEIGHT);
         return;
     }
-    struct rgb c = rate_colour(r->rate);
-    const char *ink = r->rate < 0.25 || r->rate > 0.75 ? "#fff" : "#1c1c1c";
+    // Red below a half and blue above, told apart with any colour vision; the nearer to a half the
+    // more of the page shows through, so that a map suits a dark page too.
+    double depth = r->rate < 0.5 ? 1 - 2 * r->rate : 2 * r->rate - 1;
+    const char *ink = depth > 0.7 ? "fill=\"#fff\" class=\"" : "class=\"ink ";
     buf_printf(out, "><title>%d tokens, ", length);
     escape_html_c(out, place);
     buf_printf(out, ": met %s, 95 %% interval %s%s", fraction, interval,
                r->underpowered ? ", underpowered" : "");
     if (cell != NULL) add_details(out, cell);
     buf_add_c(out, "</title>");
-    buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#%02x%02x%02x\"%s/>",
-               x, y, CELL_WIDTH, CELL_HEIGHT, (unsigned)c.r, (unsigned)c.g, (unsigned)c.b,
-               r->underpowered ? " class=\"weak\"" : "");
     buf_printf(out,
-               "<text x=\"%d\" y=\"%d\" fill=\"%s\" class=\"big\">%s</text>"
-               "<text x=\"%d\" y=\"%d\" fill=\"%s\" class=\"small\">%s</text></g>\n",
+               "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"edge %s%s\" "
+               "fill-opacity=\"%.2f\"/>",
+               x, y, CELL_WIDTH, CELL_HEIGHT, r->rate < 0.5 ? "low" : "high",
+               r->underpowered ? " weak" : "", depth);
+    buf_printf(out,
+               "<text x=\"%d\" y=\"%d\" %sbig\">%s</text>"
+               "<text x=\"%d\" y=\"%d\" %ssmall\">%s</text></g>\n",
                x + CELL_WIDTH / 2, y + 21, ink, fraction, x + CELL_WIDTH / 2, y + 37, ink,
                interval);
 }

@@ -28,11 +28,9 @@ static double largest_share(const struct summary_heads *h) {
     return most;
 }
 
-// From near white to dark blue; the root brings out small shares.
-static void add_colour(struct buf *out, double share, double most) {
-    double depth = most > 0 ? sqrt(share / most) : 0;
-    buf_printf(out, "#%02x%02x%02x", (unsigned)(247 - depth * 214 + 0.5),
-               (unsigned)(247 - depth * 145 + 0.5), (unsigned)(247 - depth * 75 + 0.5));
+// The root brings out small shares.
+static double shade(double share, double most) {
+    return most > 0 ? sqrt(share / most) : 0;
 }
 
 static void add_map(const struct summary_heads *h, const struct summary_head_map *map, int left,
@@ -45,10 +43,11 @@ static void add_map(const struct summary_heads *h, const struct summary_head_map
     for (int l = 0; l < h->layers; l++)
         for (int k = 0; k < h->heads; k++) {
             double share = map->shares[l * h->heads + k];
-            buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"",
-                       left + k * size, TOP + l * size, size - 1, size - 1);
-            add_colour(out, share, most);
-            buf_printf(out, "\"><title>layer %d, head %d: %.2f %%", l, k, 100 * share);
+            buf_printf(out,
+                       "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"high\" "
+                       "fill-opacity=\"%.2f\">",
+                       left + k * size, TOP + l * size, size - 1, size - 1, shade(share, most));
+            buf_printf(out, "<title>layer %d, head %d: %.2f %%", l, k, 100 * share);
             if (map->tokens > 0) buf_printf(out, ", %.1f times its tokens", share / map->tokens);
             buf_add_c(out, "</title></rect>");
         }
@@ -74,8 +73,9 @@ void svg_heads(const struct summary_heads *h, struct buf *out) {
     for (int m = 0; m < h->map_count; m++)
         add_map(h, &h->maps[m], LEFT + m * (map_width + GAP), size, most, out);
     buf_add_c(out, "</svg>\n");
-    buf_printf(out,
-               "<p class=\"soft\">White: no attention; darkest: %.1f %% (the root of the share "
-               "gives the shade).</p>\n",
-               100 * most);
+    buf_printf(
+        out,
+        "<p class=\"soft\">Faintest: no attention; strongest: %.1f %% (the root of the share "
+        "gives the shade).</p>\n",
+        100 * most);
 }

@@ -157,8 +157,12 @@ static void heat_map_agrees_with_the_data(void **state) {
     assert_int_equal(met_in_markup(html.p, 2048, "75%"), 0);
     assert_int_equal(met_in_markup(html.p, 2048, "25%"), REPEATS);
     assert_int_equal(met_in_markup(html.p, 512, "75%"), REPEATS);
-    // Depth 0 stands at the top, lengths ascend as numbers.
+    // Colours are the page's own, which differ on a dark one; the rate says how much of them.
     const char *svg = strstr(html.p, "<svg class=\"heat\"");
+    const char *full = strstr(svg, "class=\"edge high\" fill-opacity=\"1.00\"/>");
+    const char *none = strstr(svg, "class=\"edge low\" fill-opacity=\"1.00\"/>");
+    assert_true(full != NULL && none != NULL);
+    // Depth 0 stands at the top, lengths ascend as numbers.
     const char *start = strstr(svg, ">start</text>"), *middle = strstr(svg, ">middle</text>");
     const char *end = strstr(svg, ">end</text>");
     assert_true(start < middle && middle < end);
