@@ -53,17 +53,30 @@ static struct head_sums *heads_of(const struct gathering *g, int model, int cons
 
 // ---- gathering ---------------------------------------------------------------------------------
 
-static void add_vote(struct attended *to, const struct record_head *h, enum record_rows by,
-                     struct arena *a) {
+static void add_vote(struct attended *to, const struct vote *v, struct arena *a) {
     int i = 0;
-    while (i < to->vote_count && (to->votes[i].layer != h->layer || to->votes[i].head != h->head))
+    while (i < to->vote_count && (to->votes[i].layer != v->layer || to->votes[i].head != v->head))
         i++;
     if (i == to->vote_count) {
         to->votes = arena_more(a, to->votes, (size_t)to->vote_count, sizeof *to->votes);
-        to->votes[to->vote_count++] = (struct vote){h->layer, h->head, 0, 0};
+        to->votes[to->vote_count++] = (struct vote){v->layer, v->head, 0, 0};
     }
-    to->votes[i].n++;
-    to->votes[i].share_sum += h->shares.of[by];
+    to->votes[i].n += v->n;
+    to->votes[i].share_sum += v->share_sum;
+}
+
+static void add_attended(struct attended *to, const struct attended *from, struct arena *a) {
+    to->n += from->n;
+    to->replied += from->replied;
+    to->prompt_tokens += from->prompt_tokens;
+    to->reply_tokens += from->reply_tokens;
+    to->prompt += from->prompt;
+    to->reply += from->reply;
+    for (int met = 0; met < 2; met++) {
+        to->verdict_n[met] += from->verdict_n[met];
+        to->verdict_reply[met] += from->verdict_reply[met];
+    }
+    for (int i = 0; i < from->vote_count; i++) add_vote(to, &from->votes[i], a);
 }
 
 static void add_trial(struct attended *to, const struct record_attention *from, bool met,
@@ -72,8 +85,11 @@ static void add_trial(struct attended *to, const struct record_attention *from, 
     to->n++;
     to->prompt_tokens += from->prompt_tokens;
     to->prompt += from->mean.of[ROWS_PROMPT];
-    if (from->strongest_count > 0)
-        add_vote(to, &from->strongest[0], replied ? ROWS_REPLY : ROWS_PROMPT, a);
+    if (from->strongest_count > 0) {
+        const struct record_head *h = &from->strongest[0];
+        int32_t share = h->shares.of[replied ? ROWS_REPLY : ROWS_PROMPT];
+        add_vote(to, &(struct vote){h->layer, h->head, 1, share}, a);
+    }
     if (!replied) return;
     to->replied++;
     to->reply_tokens += from->reply_tokens;
@@ -201,6 +217,40 @@ static const struct summary_table *table_of(const struct summary *s, const char 
     return NULL;
 }
 
+static const char *window_word(const struct summary_cell *c) {
+    return c->in_window != NULL ? c->in_window : "yes";
+}
+
+// Of one length in one placement row?
+static bool side_by_side(const struct gathering *g, const struct summary_cell *a,
+                         const struct summary_cell *b) {
+    return a->length == b->length &&
+           g->t->columns[a->column].placement == g->t->columns[b->column].placement;
+}
+
+// A constraint that stays while others move: all places of the row at one length are one line,
+// which the first of them gives.
+static void add_staying(const struct gathering *g, const struct summary *s, int model,
+                        int constraint, const struct summary_table *table, int first,
+                        struct grids *l, struct summary_grid *grid) {
+    const struct summary_cell *begin = &table->cells[first];
+    struct attended sum = {0};
+    struct summary_rate used = {0};
+    const char *window = window_word(begin);
+    for (int i = 0; i < table->cell_count; i++) {
+        const struct summary_cell *cell = &table->cells[i];
+        if (!side_by_side(g, begin, cell)) continue;
+        if (i < first) return;
+        add_attended(&sum, cell_of(g, model, constraint, cell->length, cell->column), l->arena);
+        used.met += cell->rate.met;
+        used.n += cell->rate.n;
+        if (strcmp(window, window_word(cell)) != 0) window = "differs";
+    }
+    if (sum.n == 0) return;
+    add_row(l, grid, table->constraint, arena_printf(l->arena, "%d", s->lengths[begin->length]),
+            s->places[begin->column].placement, window, &sum, &used);
+}
+
 static void add_rows(const struct gathering *g, const struct summary *s, int model, int constraint,
                      struct grids *l, struct summary_grid *grid) {
     const struct experiment *x = g->t->x;
@@ -211,24 +261,17 @@ static void add_rows(const struct gathering *g, const struct summary *s, int mod
         const struct summary_cell *cell = &table->cells[i];
         const struct summary_place *place = &s->places[cell->column];
         const struct attended *c = cell_of(g, model, constraint, cell->length, cell->column);
+        if (!placement_moves(&x->placements[g->t->columns[cell->column].placement], constraint)) {
+            add_staying(g, s, model, constraint, table, i, l, grid);
+            continue;
+        }
         if (c->n == 0) continue;
         add_row(l, grid, id, arena_printf(l->arena, "%d", s->lengths[cell->length]),
-                arena_printf(l->arena, "%s@%s", place->placement, place->place),
-                cell->in_window != NULL ? cell->in_window : "yes", c, &cell->rate);
+                arena_printf(l->arena, "%s@%s", place->placement, place->place), window_word(cell),
+                c, &cell->rate);
     }
     const struct attended *brief = &g->brief[pair_of(g->t, model, constraint)];
     if (brief->n > 0) add_row(l, grid, id, "-", "short arm", "yes", brief, &table->brief);
-}
-
-static void add_attended(struct attended *to, const struct attended *from) {
-    to->n += from->n;
-    to->replied += from->replied;
-    to->reply += from->reply;
-    to->reply_tokens += from->reply_tokens;
-    for (int met = 0; met < 2; met++) {
-        to->verdict_n[met] += from->verdict_n[met];
-        to->verdict_reply[met] += from->verdict_reply[met];
-    }
 }
 
 // A constraint over all cells of the rows that move it.
@@ -239,7 +282,7 @@ static void say(const struct gathering *g, int model, int constraint, struct gri
     for (int length = 0; length < t->length_count; length++)
         for (int column = 0; column < t->column_count; column++)
             if (placement_moves(&t->x->placements[t->columns[column].placement], constraint))
-                add_attended(&sum, cell_of(g, model, constraint, length, column));
+                add_attended(&sum, cell_of(g, model, constraint, length, column), l->arena);
     if (sum.replied == 0) return;
     const char *met = "", *id = t->x->constraints[constraint].id;
     if (sum.verdict_n[0] > 0 && sum.verdict_n[1] > 0)
@@ -283,7 +326,7 @@ static void add_grid(const struct gathering *g, const struct summary *s, int mod
         "met explains nothing by itself. Most heads rest on the first tokens and the nearest ones "
         "whatever they say, so a place alone changes the share. Strongest head: the one that is "
         "first in most trials, its mean share there, and in how many (L6H1: layer 6, head 1, from "
-        "0).",
+        "0). A constraint that stays while others move has one line for all their places.",
         heads, COLUMNS);
     for (int c = 0; c < x->constraint_count; c++) add_rows(g, s, model, c, l, grid);
     for (int c = 0; c < x->constraint_count; c++) say(g, model, c, l, grid);

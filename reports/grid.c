@@ -2,14 +2,16 @@
 
 #include "reports/escape.h"
 
-static void html_cells(const char *const *cells, int count, const char *tag, struct buf *out) {
-    buf_add_c(out, "<tr>");
-    for (int i = 0; i < count; i++) {
-        buf_printf(out, "<%s>", tag);
-        escape_html_c(out, cells[i]);
-        buf_printf(out, "</%s>", tag);
-    }
-    buf_add_c(out, "</tr>\n");
+#include <string.h>
+
+#define WORD_MOST 40
+
+// A word stays on one line, unless it is very long: "order-moves@start" would break at its hyphen.
+static void add_cell(const char *text, struct buf *out) {
+    bool word = strchr(text, ' ') == NULL && strlen(text) <= WORD_MOST;
+    buf_add_c(out, word ? "<td class=\"word\">" : "<td>");
+    escape_html_c(out, text);
+    buf_add_c(out, "</td>");
 }
 
 void grids_html(const struct summary *s, struct buf *out) {
@@ -26,8 +28,18 @@ void grids_html(const struct summary *s, struct buf *out) {
             buf_add_c(out, "</p>\n");
         }
         buf_add_c(out, "<div class=\"scroll\"><table>");
-        html_cells(g->heads, g->column_count, "th", out);
-        for (int k = 0; k < g->row_count; k++) html_cells(g->rows[k], g->column_count, "td", out);
+        buf_add_c(out, "<tr>");
+        for (int c = 0; c < g->column_count; c++) {
+            buf_add_c(out, "<th>");
+            escape_html_c(out, g->heads[c]);
+            buf_add_c(out, "</th>");
+        }
+        buf_add_c(out, "</tr>\n");
+        for (int k = 0; k < g->row_count; k++) {
+            buf_add_c(out, "<tr>");
+            for (int c = 0; c < g->column_count; c++) add_cell(g->rows[k][c], out);
+            buf_add_c(out, "</tr>\n");
+        }
         buf_add_c(out, "</table></div>\n");
     }
 }

@@ -177,6 +177,12 @@ static void reports_show_it(void **state) {
     assert_true(holds(slurp("summary/report.html"), title));
     assert_true(holds(slurp("summary/report.md"), title));
     assert_true(holds(slurp("summary/report.md"), "Attention is evidence and not cause"));
+    // a line a place for what moves, one for what stays
+    struct str page = slurp("summary/report.html"), text = slurp("summary/report.md");
+    assert_int_equal(str_count(text, STR("| order | 400 | order-moves@")), 3);
+    assert_int_equal(str_count(text, STR("| day | 400 | order-moves")), 1);
+    assert_true(holds(text, "| day | 400 | order-moves | yes |"));
+    assert_true(holds(page, "<td class=\"word\">order-moves@start</td>"));
     assert_false(holds(slurp("summary/report.html"), map));
     struct str full = slurp("full/report.html");
     assert_true(holds(full, map));
