@@ -47,13 +47,30 @@ static __device__ __forceinline__ bool attention_sees(struct attention_keys keys
     return key >= keys.first && key <= keys.last;
 }
 
-// K, or V, of KV head g in the page of block `block`.
-template <int E>
-static __device__ __forceinline__ const uint16_t *
-attention_page(const struct attention_args &a, const struct attention_span &span, uint32_t block,
-               uint32_t g, bool v) {
-    const uint16_t *layer = (const uint16_t *)(span.pages[block] + a.page_offset);
-    return layer + ((size_t)(v ? a.G : 0) + g) * ATTENTION_PAGE * E;
+// K and V come to shared memory in stages: a tile of 64 keys by up to 128 columns.
+template <int E> struct attention_stage {
+    static constexpr int columns = E > 128 ? 128 : E;
+    static constexpr int parts = E / columns, chunks = columns / TILE_CHUNK;
+    static constexpr int elements = ATTENTION_TILE * tile_shape<chunks>::stride;
+};
+
+// Sends columns of a tile, `tile` counted from the start of the sequence, of K or V of KV head g on
+// their way. Only `keys`, absolute positions, are read; others become zeros.
+template <int E, int THREADS>
+static __device__ __forceinline__ void
+attention_load(const struct attention_args &a, const struct attention_span &span, uint32_t g,
+               struct attention_keys keys, bool v, int tile, int part, uint16_t *stage) {
+    typedef attention_stage<E> shape;
+    const uint16_t *layer = (const uint16_t *)(span.pages[tile / ATTENTION_TILES] + a.page_offset);
+    const uint16_t *from = layer + ((size_t)(v ? a.G : 0) + g) * ATTENTION_PAGE * E +
+                           tile % ATTENTION_TILES * ATTENTION_TILE * E + part * shape::columns;
+    // Unrolled wholly, its addresses take the registers that outputs of 256 columns need.
+#pragma unroll 2
+    for (int i = 0; i < ATTENTION_TILE * shape::chunks / THREADS; i++) {
+        int n = (int)threadIdx.x + i * THREADS, row = n / shape::chunks, chunk = n % shape::chunks;
+        cp_async16(tile_at<shape::chunks>(stage, row, chunk), from + row * E + chunk * TILE_CHUNK,
+                   attention_sees(keys, tile * ATTENTION_TILE + row));
+    }
 }
 
 static __device__ __forceinline__ float attention_score(const struct attention_args &a,
@@ -66,18 +83,22 @@ static __device__ __forceinline__ bool attention_finite(float x) {
     return (num_bits(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-// num_exp2 for x <= 0, as all exponents of a softmax are.
-static __device__ __forceinline__ float attention_exp2(float x) {
-    float inside = x >= NUM_E_MIN ? x : NUM_E_MIN;
-    float shifted = inside + NUM_ROUND;
-    float f = inside - (shifted - NUM_ROUND);
+// num_exp2 for x within [NUM_E_MIN, 0]. What comes from a NaN is no finite bf16 value.
+static __device__ __forceinline__ float attention_exp2_inside(float x) {
+    float shifted = x + NUM_ROUND;
+    float f = x - (shifted - NUM_ROUND);
     float p = fmaf(NUM_E6, f, NUM_E5);
     p = fmaf(p, f, NUM_E4);
     p = fmaf(p, f, NUM_E3);
     p = fmaf(p, f, NUM_E2);
     p = fmaf(p, f, NUM_E1);
     p = fmaf(p, f, 1.0f);
-    float y = num_float(num_bits(p) + (num_bits(shifted) << 23));
+    return num_float(num_bits(p) + (num_bits(shifted) << 23));
+}
+
+// num_exp2 for x <= 0, as all exponents of a softmax are.
+static __device__ __forceinline__ float attention_exp2(float x) {
+    float y = attention_exp2_inside(x >= NUM_E_MIN ? x : NUM_E_MIN);
     return x >= NUM_E_MIN ? y : 0.0f;
 }
 

@@ -44,12 +44,10 @@ decode_watch(const struct attention_args &a, const struct attention_span &span, 
 #define DECODE_ROWS 16
 #define DECODE_STRIDE (ATTENTION_PAGE + 4) // of a row of scores, so that rows lie in other banks
 
-template <int E> struct decode_shape {
-    static constexpr int columns = E > 128 ? 128 : E; // of K or V in one stage
-    static constexpr int parts = E / columns, chunks = columns / TILE_CHUNK;
+template <int E> struct decode_shape : attention_stage<E> {
     static constexpr int stages = E >= 128 ? 3 : E >= 80 ? 4 : 5;
-    static constexpr int stage_elements = ATTENTION_TILE * tile_shape<chunks>::stride;
-    static constexpr int pairs = (columns / 16 + 3) / 4; // of 8 columns, of one warp in a stage
+    static constexpr int pairs =
+        (attention_stage<E>::columns / 16 + 3) / 4; // of 8 columns, a warp's
     static constexpr int q_chunks = E / TILE_CHUNK;
 };
 
@@ -59,7 +57,7 @@ template <int E> struct decode_shared {
     float scores[DECODE_ROWS * DECODE_STRIDE];
     float factors[ATTENTION_TILES][DECODE_ROWS]; // of the maximum's advance at a tile
     uint16_t q[DECODE_ROWS * tile_shape<shape::q_chunks>::stride];
-    uint16_t stages[shape::stages][shape::stage_elements];
+    uint16_t stages[shape::stages][shape::elements];
 };
 
 // What a block of threads does: up to 16 rows of a span, and the tiles that one of them sees.
@@ -67,8 +65,8 @@ struct decode_work {
     struct attention_span span;
     uint32_t g, block;
     uint32_t row, rows;         // of (token, head in the group)
-    struct attention_keys keys; // that a row sees, counted within the block
-    int tile, tiles;            // from, and how many
+    struct attention_keys keys; // that one of them sees, absolute
+    int tile, tiles;            // of the block, that hold one: from, and how many
 };
 
 static __device__ __forceinline__ uint32_t decode_token(const struct attention_args &a,
@@ -100,11 +98,14 @@ decode_work_of(const struct attention_args &a) {
     uint32_t all = w.span.rows * a.group;
     if (w.row >= all) return w;
     uint32_t rows = min(all - w.row, (uint32_t)DECODE_ROWS);
-    w.keys = {decode_visible(a, w, 0).first, decode_visible(a, w, rows - 1).last};
-    if (w.keys.first > w.keys.last) return w;
+    struct attention_keys keys = {decode_visible(a, w, 0).first,
+                                  decode_visible(a, w, rows - 1).last};
+    if (keys.first > keys.last) return w;
+    int base = (int)w.block * ATTENTION_PAGE;
     w.rows = rows;
-    w.tile = w.keys.first / ATTENTION_TILE;
-    w.tiles = w.keys.last / ATTENTION_TILE + 1 - w.tile;
+    w.keys = {keys.first + base, keys.last + base};
+    w.tile = keys.first / ATTENTION_TILE;
+    w.tiles = keys.last / ATTENTION_TILE + 1 - w.tile;
     return w;
 }
 
@@ -127,19 +128,10 @@ static __device__ __forceinline__ void decode_load(const struct attention_args &
                                                    decode_shared<E> *shared, int step) {
     typedef decode_shape<E> shape;
     int of_k = w.tiles * shape::parts, at = step < of_k ? step : step - of_k;
-    if (step < 2 * of_k) {
-        uint16_t *stage = shared->stages[step % shape::stages];
-        const uint16_t *from = attention_page<E>(a, w.span, w.block, w.g, step >= of_k) +
-                               at % shape::parts * shape::columns;
-        int first = (w.tile + at / shape::parts) * ATTENTION_TILE;
-#pragma unroll
-        for (int i = 0; i < ATTENTION_TILE * shape::chunks / DECODE_THREADS; i++) {
-            int n = (int)threadIdx.x + i * DECODE_THREADS, row = n / shape::chunks;
-            int chunk = n % shape::chunks, key = first + row;
-            cp_async16(tile_at<shape::chunks>(stage, row, chunk),
-                       from + (size_t)key * E + chunk * TILE_CHUNK, attention_sees(w.keys, key));
-        }
-    }
+    int tile = (int)w.block * ATTENTION_TILES + w.tile + at / shape::parts;
+    if (step < 2 * of_k)
+        attention_load<E, DECODE_THREADS>(a, w.span, w.g, w.keys, step >= of_k, tile,
+                                          at % shape::parts, shared->stages[step % shape::stages]);
     cp_async_commit();
 }
 

@@ -3,8 +3,8 @@
 // watched rows.
 #include "tests/kernels/cuda/attention_support.h"
 
-static attention_kernel *const kernels[] = {attention_decode_launch};
-static const char *const names[] = {"decode"};
+static attention_kernel *const kernels[] = {attention_decode_launch, attention_prefill_launch};
+static const char *const names[] = {"decode", "prefill"};
 #define EACH_KERNEL(i) for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
 
 // Weights are rounded to 8 bits and so is the result.
