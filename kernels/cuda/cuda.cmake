@@ -4,7 +4,7 @@
 find_path(LACUNA_CUDA_HEADERS cuda_runtime_api.h HINTS ENV CUDA_PATH PATHS /usr/local/cuda
           PATH_SUFFIXES include)
 set(LACUNA_SIMT OFF)
-if(NOT LACUNA_TESTS)
+if(NOT LACUNA_TESTS OR LACUNA_FUZZ)
 elseif(NOT LACUNA_CUDA_HEADERS)
   message(STATUS "CUDA headers not found: the tests of kernels/cuda are left out (LACUNA_CUDA_HEADERS)")
 elseif(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")

@@ -5,8 +5,6 @@
 
 #include "kernels/simt/core.h"
 
-#include <cstring>
-
 namespace simt {
 
 struct mma_lane {
@@ -33,19 +31,27 @@ inline void ldmatrix(const site &at, bool transposed, uint32_t (&r)[4], const vo
     for (int i = 0; i < 4; i++) r[i] = *lane.element[i][0] | (uint32_t)*lane.element[i][1] << 16;
 }
 
+// Stores that the compiler does not turn into calls, of which a sanitizer would not see the caller.
+inline void store16(void *to, uint64_t low, uint64_t high) {
+    uint64_t *words = (uint64_t *)to;
+    words[0] = low;
+    words[1] = high;
+}
+
 // The target holds NaNs until the wait, so that whoever reads too early shows it.
 inline void copy_begin(void *to, const void *from, bool valid) {
     copy_issue(async_copy{to, from, valid});
-    memset(to, 0xff, 16);
+    store16(to, UINT64_MAX, UINT64_MAX);
 }
 
 inline void copy_end(int groups_left) {
     async_copy c;
     while (copy_take(groups_left, &c)) {
+        const uint64_t *words = (const uint64_t *)c.from;
         if (c.valid)
-            memcpy(c.to, c.from, 16);
+            store16(c.to, words[0], words[1]);
         else
-            memset(c.to, 0, 16);
+            store16(c.to, 0, 0);
     }
 }
 

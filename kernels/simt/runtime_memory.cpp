@@ -6,6 +6,7 @@
 #include "kernels/simt/sanitizers.h"
 #include "kernels/simt/simt.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -41,6 +42,7 @@ static void check_leaks() {
 static unsigned char *obtain(size_t bytes, allocation *a) {
     void *p = nullptr;
     if (posix_memalign(&p, ALIGNMENT, bytes) != 0) return nullptr;
+    memset(p, UNWRITTEN, bytes);
     *a = allocation{bytes, nullptr, 0};
     return (unsigned char *)p;
 }
@@ -56,7 +58,7 @@ static unsigned char *obtain(size_t bytes, allocation *a) {
     if (map == MAP_FAILED) return nullptr;
     unsigned char *end = (unsigned char *)map + pages;
     mprotect(end, PAGE, PROT_NONE);
-    memset(end - room, UNWRITTEN, room);
+    memset(map, UNWRITTEN, pages);
     *a = allocation{bytes, (unsigned char *)map, pages + PAGE};
     return end - room;
 }
@@ -64,14 +66,19 @@ static void give_back(uintptr_t, const allocation &a) {
     munmap(a.map, a.map_bytes);
 }
 
+static bool unwritten(const unsigned char *p, const unsigned char *end) {
+    while (p < end && *p == UNWRITTEN) p++;
+    return p >= end;
+}
+
 void check_device_memory() {
     for (const auto &entry : device) {
         const unsigned char *p = (const unsigned char *)entry.first;
         size_t bytes = entry.second.bytes;
-        for (size_t i = bytes; i < rounded_up(bytes, ALIGNMENT); i++)
-            if (p[i] != UNWRITTEN)
-                fail("a kernel wrote %zu bytes past the end of an allocation of %zu bytes",
-                     i - bytes + 1, bytes);
+        if (!unwritten(p + bytes, p + rounded_up(bytes, ALIGNMENT)))
+            fail("a kernel wrote past the end of an allocation of %zu bytes", bytes);
+        if (!unwritten(std::max(p - ALIGNMENT, (const unsigned char *)entry.second.map), p))
+            fail("a kernel wrote before an allocation of %zu bytes", bytes);
     }
 }
 #endif
@@ -136,7 +143,6 @@ cudaError_t cudaMalloc(void **p, size_t bytes) {
     allocation a;
     unsigned char *memory = bytes <= left ? obtain(bytes, &a) : nullptr;
     if (memory == nullptr) return refused(cudaErrorMemoryAllocation);
-    memset(memory, UNWRITTEN, bytes);
     SIMT_POISON(memory, bytes);
     device[(uintptr_t)memory] = a;
     device_bytes += bytes;
