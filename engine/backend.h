@@ -45,15 +45,15 @@ const char *backend_storage_name(enum backend_storage storage); // "unpacked"
 // Ranges of keys whose share of the attention is wanted, for some rows of a span: the sum of the
 // unrounded weights over a range's visible keys by that over all visible keys (NUMERICS.md,
 // Evidence). Ranges are on the host, shares on the device: those of layer 0, and of each next layer
-// `shares_stride` numbers further. Watching changes no bit of the attention's output.
+// the pass's `shares_stride` numbers further. Watching changes no bit of the attention's output.
 struct backend_key_range {
     uint32_t first, end; // absolute positions [first, end); may lie anywhere
 };
 struct backend_watch {
     const struct backend_key_range *ranges;
     uint32_t count;
-    uint32_t first_row, rows; // the rows that are watched, counted within the span
-    float *shares;            // [rows][H][count]
+    uint32_t row;  // the one that is watched, counted within the span: its last
+    float *shares; // [H][count]
 };
 
 // Consecutive rows of one sequence that attend together.
@@ -78,6 +78,7 @@ struct backend_pass {
     uint32_t wanted_count;
     const struct backend_span *wanted_spans;
     uint32_t wanted_span_count;
+    size_t shares_stride;
 };
 
 // Angles of the rotation: cpu_rope_angles.
@@ -93,29 +94,33 @@ struct backend_attention {
     double scale, softcap; // softcap 0: none
     uint32_t window;       // 0: full
     size_t page_offset;    // of this layer in a page
-    size_t shares_stride;  // of watches, from layer to layer
 };
 
 // What went wrong first, by layer, then in the order of the kinds, then by row.
 enum backend_fault_kind {
-    BACKEND_FAULT_KV,   // a key or value is not finite
-    BACKEND_FAULT_SCORE // an attention score is not finite
+    BACKEND_FAULT_KV,    // a key or value is not finite
+    BACKEND_FAULT_SCORE, // an attention score is not finite
+    BACKEND_FAULT_DEVICE // the device failed; `text` says how
 };
 struct backend_fault {
     enum backend_fault_kind kind;
     uint32_t layer, row;
+    const char *text;
 };
 
 // Sizes of the largest calls; a backend plans its working memory from them.
 struct backend_limits {
     uint32_t rows, K, N, H, G, E, L;
+    uint32_t sequences, positions; // of a pass; of a sequence
+    uint32_t ranges;               // of all watches of a pass
 };
 
 struct backend_options {
     const char *name;     // "auto", "cpu", "cuda"
     const char *numerics; // "bf16-1", "f32"
-    const char *op_table; // NULL: the fastest that proves itself; "c", "avx2", ...
+    const char *op_table; // of the CPU; NULL: the fastest that proves itself; "c", "avx2", ...
     int threads;          // 0: as many as the process may use
+    const struct cuda_ops *cuda; // NULL: from the plug-in
 };
 
 struct backend_ceilings {
@@ -192,12 +197,21 @@ struct backend_ops {
                      struct backend_ceilings *out);
 };
 
+// A device beside the processor.
+struct backend_device {
+    char name[256];
+    int capability;      // compute capability, 90 for 9.0
+    int driver, runtime; // CUDA versions, 13000 for 13.0
+    uint64_t memory_bytes;
+};
+
 struct backend {
     const struct backend_ops *ops;
-    const char *name;     // "cpu"
-    const char *numerics; // id of the arithmetic, "bf16-1"
-    const char *op_table; // "avx2"
-    const char *note;     // why `auto` came here, or ""
+    const char *name;                    // "cpu"
+    const char *numerics;                // id of the arithmetic, "bf16-1"
+    const char *op_table;                // "avx2"
+    char note[512];                      // why `auto` came here, or ""
+    const struct backend_device *device; // NULL: the processor
     uint32_t operand_bytes;
     uint32_t row_alignment; // row strides of operands are multiples of this many elements
     int threads;
@@ -212,5 +226,7 @@ int backend_open(const struct backend_options *options, struct backend **out, st
 void backend_close(struct backend *b); // NULL is allowed
 
 int backend_cpu_open(const struct backend_options *options, struct backend **out, struct err *e);
+// The first GPU (engine/backend_plugin.h).
+int backend_cuda_open(const struct backend_options *options, struct backend **out, struct err *e);
 
 #endif

@@ -316,8 +316,8 @@ static const struct cpu_watch *watch_of(struct cpu_spans *s, const struct backen
     struct cpu_watch *to = &s->watch[s->count];
     *to = (struct cpu_watch){.ranges = (const struct cpu_key_range *)watch->ranges,
                              .count = watch->count,
-                             .first_row = watch->first_row,
-                             .rows = watch->rows};
+                             .first_row = watch->row,
+                             .rows = 1};
     return to;
 }
 
@@ -349,7 +349,7 @@ static bool cpu_fault(struct backend *b, struct backend_fault *out) {
 // Ops come in the order of layers and kinds, so the first fault is the one to tell.
 static void fault_set(struct backend_cpu *c, enum backend_fault_kind kind, uint32_t layer,
                       uint32_t row) {
-    if (!c->faulty) c->fault = (struct backend_fault){kind, layer, row};
+    if (!c->faulty) c->fault = (struct backend_fault){kind, layer, row, NULL};
     c->faulty = true;
 }
 
@@ -429,11 +429,9 @@ static void cpu_kv_append(struct backend *b, const struct backend_attention *a, 
 }
 
 // Where the watched rows of this layer put their shares.
-static void aim_watches(struct cpu_spans *s, const struct backend_span *spans,
-                        const struct backend_attention *a) {
+static void aim_watches(struct cpu_spans *s, const struct backend_span *spans, size_t offset) {
     for (uint32_t i = 0; i < s->count; i++)
-        if (spans[i].watch != NULL)
-            s->watch[i].shares = spans[i].watch->shares + a->layer * a->shares_stride;
+        if (spans[i].watch != NULL) s->watch[i].shares = spans[i].watch->shares + offset;
 }
 
 static void cpu_attend(struct backend *b, const struct backend_attention *a, bool wanted,
@@ -442,7 +440,8 @@ static void cpu_attend(struct backend *b, const struct backend_attention *a, boo
     struct cpu_attention attention = attention_of(a);
     struct cpu_spans *s = wanted ? &c->wanted : &c->all;
     uint32_t bad;
-    aim_watches(s, wanted ? c->pass->wanted_spans : c->pass->spans, a);
+    aim_watches(s, wanted ? c->pass->wanted_spans : c->pass->spans,
+                a->layer * c->pass->shares_stride);
     if (c->table->attention(pool_for_spans(c, s, a), s->span, s->count, &attention, q, ldq, out,
                             ldout, &bad) != 0)
         fault_set(c, BACKEND_FAULT_SCORE, a->layer, bad);

@@ -138,12 +138,11 @@ static void aim_watches(struct forward *f, const struct forward_batch *batch) {
     }
 }
 
-static void begin_pass(struct forward *f, const struct forward_batch *batch) {
+static void begin_pass(struct forward *f, const struct backend_pass *pass) {
     const struct model_config *c = f->c;
     const struct backend_ops *ops = f->b->ops;
     const struct backend_rotation rotation = {c->rope_base, c->rope_dimensions, c->rope_factors};
-    aim_watches(f, batch);
-    ops->begin(f->b, &batch->pass);
+    ops->begin(f->b, pass);
     ops->embed(f->b, f->w->embedding, f->buffer[BUFFER_X]);
     ops->angles(f->b, &rotation, f->buffer[BUFFER_ANGLES]);
 }
@@ -230,11 +229,12 @@ static int check_fault(struct forward *f, const struct backend_pass *pass, struc
     static const char *const what[] = {
         [BACKEND_FAULT_KV] = "a key or value", [BACKEND_FAULT_SCORE] = "an attention score"};
     struct backend_fault fault;
-    if (f->b->ops->fault(f->b, &fault))
-        FAIL(e, ERR_NUMERIC,
-             "layer %u, position %u: %s is not finite; the model's numbers leave the range of %s",
-             fault.layer, pass->positions[fault.row], what[fault.kind], f->b->numerics);
-    return 0;
+    if (!f->b->ops->fault(f->b, &fault)) return 0;
+    if (fault.kind == BACKEND_FAULT_DEVICE)
+        FAIL(e, ERR_PROVIDER, "backend %s: %s", f->b->name, fault.text);
+    FAIL(e, ERR_NUMERIC,
+         "layer %u, position %u: %s is not finite; the model's numbers leave the range of %s",
+         fault.layer, pass->positions[fault.row], what[fault.kind], f->b->numerics);
 }
 
 static int hand_out_row(struct forward *f, const struct backend_pass *pass, uint32_t row,
@@ -274,9 +274,11 @@ static int hand_out(struct forward *f, const struct backend_pass *pass, const fl
 int forward_run(struct forward *f, const struct forward_batch *batch,
                 const struct forward_sink *sink, struct err *e) {
     const struct model_config *c = f->c;
-    const struct backend_pass *pass = &batch->pass;
-    assert(pass->rows >= 1 && pass->rows <= f->rows);
-    begin_pass(f, batch);
+    struct backend_pass pass = batch->pass;
+    assert(pass.rows >= 1 && pass.rows <= f->rows);
+    pass.shares_stride = (size_t)c->H * f->watched;
+    aim_watches(f, batch);
+    begin_pass(f, &pass);
     float *x = f->buffer[BUFFER_X];
     for (uint32_t layer = 0; layer < c->L; layer++) {
         struct backend_attention a = {.layer = layer,
@@ -286,17 +288,16 @@ int forward_run(struct forward *f, const struct forward_batch *batch,
                                       .scale = c->attention_scale,
                                       .softcap = c->attention_softcap,
                                       .window = c->window,
-                                      .page_offset = f->layer_bytes * layer,
-                                      .shares_stride = (size_t)c->H * f->watched};
-        project_rows(f, pass->rows, &a);
+                                      .page_offset = f->layer_bytes * layer};
+        project_rows(f, pass.rows, &a);
         if (layer + 1 < c->L) {
             attend_rows(f, &a, false);
-            finish_rows(f, layer, pass->rows, f->buffer[BUFFER_ATTENDED], x);
-        } else if (pass->wanted_count > 0) {
-            x = last_layer(f, pass, &a);
+            finish_rows(f, layer, pass.rows, f->buffer[BUFFER_ATTENDED], x);
+        } else if (pass.wanted_count > 0) {
+            x = last_layer(f, &pass, &a);
         }
     }
-    if (pass->wanted_count == 0) return check_fault(f, pass, e);
+    if (pass.wanted_count == 0) return check_fault(f, &pass, e);
     take_shares(f, batch);
-    return hand_out(f, pass, x, sink, e);
+    return hand_out(f, &pass, x, sink, e);
 }

@@ -36,7 +36,7 @@ static int open_parts(struct session *s, const struct session_options *o, struct
     TRY(backend_open(&options, &s->backend, e));
     struct backend *b = s->backend;
     TRY(session_plan_make(b, s->model, o, &s->plan, e));
-    struct backend_limits limits = forward_limits(c, s->plan.chunk_tokens);
+    struct backend_limits limits = session_limits(s->model, &s->plan);
     TRY(b->ops->prepare(b, &limits, e));
     TRY(kv_open(b, b->ops->kv_layer_bytes(b, c->G, c->E), c->L, s->plan.pages, s->plan.sequences,
                 s->plan.context_tokens, &s->kv, e));
@@ -184,12 +184,10 @@ static void add_rows(struct session *s, const struct session_item *items, struct
     for (uint32_t i = skip; i < rows; i++) s->wanted[pass->wanted_count++] = first + i;
     if (!ends || item->watch == NULL) return;
     struct forward_watch *watch = &s->watches[batch->watch_count++];
-    watch->of_span = (struct backend_watch){.ranges = item->watch->ranges,
-                                            .count = item->watch->count,
-                                            .first_row = rows - 1,
-                                            .rows = 1};
+    watch->of_span = (struct backend_watch){
+        .ranges = item->watch->ranges, .count = item->watch->count, .row = rows - 1};
     watch->of_wanted = watch->of_span;
-    watch->of_wanted.first_row -= skip;
+    watch->of_wanted.row -= skip;
     watch->shares = item->watch->shares;
     last->watch = &watch->of_span;
     wanted->watch = &watch->of_wanted;

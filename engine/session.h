@@ -48,6 +48,9 @@ int session_context_tokens(const struct model *m, uint32_t asked, bool beyond_tr
 int session_plan_make(struct backend *b, const struct model *m, const struct session_options *o,
                       struct session_plan *out, struct err *e);
 
+// Sizes of the largest calls under a plan.
+struct backend_limits session_limits(const struct model *m, const struct session_plan *p);
+
 // Puts into the plan what the weights became when they were loaded.
 void session_plan_settle(struct backend *b, const struct model *m, enum backend_storage storage,
                          struct session_plan *p);

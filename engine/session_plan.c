@@ -88,6 +88,14 @@ void session_plan_settle(struct backend *b, const struct model *m, enum backend_
     plan_total(p, weights_bytes(b, m, storage), p->pages);
 }
 
+struct backend_limits session_limits(const struct model *m, const struct session_plan *p) {
+    struct backend_limits l = forward_limits(&m->config, p->chunk_tokens);
+    l.sequences = p->sequences < p->chunk_tokens ? p->sequences : p->chunk_tokens;
+    l.positions = p->context_tokens;
+    l.ranges = p->watched;
+    return l;
+}
+
 int session_plan_make(struct backend *b, const struct model *m, const struct session_options *o,
                       struct session_plan *out, struct err *e) {
     struct session_plan p = {0};
@@ -97,7 +105,7 @@ int session_plan_make(struct backend *b, const struct model *m, const struct ses
     p.watched = o->watched;
     TRY(b->ops->memory_free_bytes(b, &p.free_bytes, e));
     const struct model_config *c = &m->config;
-    struct backend_limits limits = forward_limits(c, p.chunk_tokens);
+    struct backend_limits limits = session_limits(m, &p);
     p.activation_bytes =
         forward_bytes(b, c, p.chunk_tokens, p.watched) + (uint64_t)c->V * sizeof(float);
     p.scratch_bytes = b->ops->scratch_bytes(b, &limits);

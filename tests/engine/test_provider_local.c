@@ -87,7 +87,7 @@ static void test_refusals_by_name(void **state) {
     struct err e;
     struct provider_options o = options_of();
     o.backend = "cuda";
-    ASSERT_FAILS(refused(&o, &e), e, ERR_PROVIDER, "CUDA");
+    ASSERT_FAILS(refused(&o, &e), e, ERR_PROVIDER, "no NVIDIA driver");
     o = options_of();
     o.fixture = "rules.yaml";
     ASSERT_FAILS(refused(&o, &e), e, ERR_CONFIG, "give one of");

@@ -336,7 +336,7 @@ static bool failing_fault(struct backend *b, struct backend_fault *out) {
     for (uint32_t i = 0; i < failing_pass->span_count; i++) {
         const struct backend_span *span = &failing_pass->spans[i];
         if (span->rows != 1 || span->first_position != fails_at) continue;
-        *out = (struct backend_fault){BACKEND_FAULT_SCORE, 0, span->first_row};
+        *out = (struct backend_fault){.kind = BACKEND_FAULT_SCORE, .row = span->first_row};
         return true;
     }
     return sound->fault(b, out);

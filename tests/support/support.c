@@ -1,6 +1,8 @@
 #include "tests/support/support.h"
 
+#include "engine/backend_plugin.h"
 #include "engine/base/file.h"
+#include "kernels/cuda/ops.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -30,6 +32,19 @@ const char *test_folder(void) {
         atexit(remove_folder);
     }
     return folder;
+}
+
+static int open_nothing(struct cuda_device **out, struct cuda_facts *facts, char why[256]) {
+    (void)out;
+    (void)facts;
+    snprintf(why, 256, "no NVIDIA driver is installed");
+    return -1;
+}
+
+// Tests compute on the processor whatever the machine has, but for those that say otherwise.
+__attribute__((constructor)) static void use_no_gpu(void) {
+    static const struct cuda_ops none = {.version = CUDA_OPS_VERSION, .open = open_nothing};
+    backend_plugin_use(&none);
 }
 
 struct arena *test_arena;

@@ -1,0 +1,121 @@
+// The table that the plug-in exports.
+#include "kernels/cuda/ops.h"
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/rows.h"
+
+#include <string.h>
+
+#ifndef LACUNA_CUDA_BUILD
+#define LACUNA_CUDA_BUILD "emulated"
+#endif
+
+static uint64_t scratch_bytes(const struct cuda_limits *l) {
+    return pass_bytes(l) + weights_bytes() + l->rows * sizeof(float);
+}
+
+static int prepare(struct cuda_device *d, const struct cuda_limits *l) {
+    bool done = area_reserve(d, &d->results, l->rows * sizeof(float)) &&
+                area_reserve(d, &d->results_host, l->rows * sizeof(float));
+    return done && pass_prepare(d, l) == 0 ? 0 : -1;
+}
+
+static void embed(struct cuda_device *d, const struct cuda_stored *rows, float *x) {
+    struct stored_rows from = {rows->type, rows->rows, rows->K, rows->row_bytes,
+                               (const uint8_t *)rows->data};
+    device_check(d, embed_launch(d->stream, &from, d->pass.ids, d->pass.rows, x), "embedding");
+}
+
+static void gather(struct cuda_device *d, const void *from, size_t row_bytes, void *to) {
+    uint32_t words = (uint32_t)(row_bytes / sizeof(uint32_t));
+    device_check(d, gather_launch(d->stream, from, words, d->pass.wanted, d->pass.wanted_count, to),
+                 "wanted rows");
+}
+
+static void rmsnorm(struct cuda_device *d, const float *x, uint32_t R, uint32_t D,
+                    const float *weight, float epsilon, void *out, uint32_t ldout) {
+    device_check(d, rmsnorm_launch(d->stream, x, R, D, weight, epsilon, out, ldout), "norm");
+}
+
+static void rope(struct cuda_device *d, const float *x, uint32_t ldx, uint32_t R, uint32_t heads,
+                 uint32_t E, uint32_t rotary, bool neighbours, const float *cos_sin, void *out,
+                 uint32_t ldout) {
+    device_check(
+        d, rope_launch(d->stream, x, ldx, R, heads, E, rotary, neighbours, cos_sin, out, ldout),
+        "rotation");
+}
+
+static void round_rows(struct cuda_device *d, const float *x, uint32_t ldx, uint32_t R, uint32_t n,
+                       void *out, uint32_t ldout) {
+    device_check(d, round_launch(d->stream, x, ldx, R, n, out, ldout), "rounding");
+}
+
+static void gate(struct cuda_device *d, bool gelu, const float *gate_up, uint32_t ld, uint32_t R,
+                 uint32_t F, void *out, uint32_t ldout) {
+    device_check(d, gate_launch(d->stream, gelu, gate_up, ld, R, F, out, ldout), "gate");
+}
+
+// `bytes` of results that a kernel left in the working memory.
+static void take_results(struct cuda_device *d, void *out, size_t bytes) {
+    device_check(
+        d,
+        cudaMemcpyAsync(d->results_host.p, d->results.p, bytes, cudaMemcpyDeviceToHost, d->stream),
+        "results");
+    device_sync(d);
+    memcpy(out, d->results_host.p, bytes);
+}
+
+static bool reserve_results(struct cuda_device *d, size_t bytes) {
+    return area_reserve(d, &d->results, bytes) && area_reserve(d, &d->results_host, bytes);
+}
+
+static void argmax(struct cuda_device *d, const float *z, uint32_t R, uint32_t n, int32_t *out) {
+    if (!reserve_results(d, R * sizeof *out)) return;
+    device_check(d, argmax_launch(d->stream, z, R, n, (int32_t *)d->results.p), "argmax");
+    take_results(d, out, R * sizeof *out);
+}
+
+static void log_sum_exp(struct cuda_device *d, const float *z, uint32_t R, uint32_t n, float *out) {
+    if (!reserve_results(d, R * sizeof *out)) return;
+    device_check(d, log_sum_exp_launch(d->stream, z, R, n, (float *)d->results.p), "log-sum-exp");
+    take_results(d, out, R * sizeof *out);
+}
+
+static const struct cuda_ops OPS = {
+    CUDA_OPS_VERSION,
+    LACUNA_CUDA_BUILD,
+    device_open,
+    device_close,
+    device_failure,
+    attention_supports,
+    scratch_bytes,
+    prepare,
+    device_memory_free,
+    device_alloc,
+    device_release,
+    device_upload,
+    device_download,
+    device_copy,
+    device_sync,
+    weights_unpack,
+    weights_matmul,
+    weights_matmul_stored,
+    pass_begin,
+    embed,
+    gather,
+    rmsnorm,
+    rope,
+    round_rows,
+    gate,
+    pass_kv_append,
+    pass_attention,
+    argmax,
+    log_sum_exp,
+    pass_fault,
+    ceilings_measure,
+};
+
+extern "C" __attribute__((visibility("default"))) const struct cuda_ops *lacuna_cuda_ops(void) {
+    return &OPS;
+}

@@ -1,0 +1,252 @@
+// One pass: its lists go to the device in one copy, made once for all layers, and what its kernels
+// find that is not finite comes back in another.
+//
+// Spans of few rows attend by the `decode` kernel, the others by `prefill`; a watched row, the last
+// one of its span, always attends by `decode`, which sums the shares.
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/kv.h"
+#include "kernels/cuda/rows.h"
+
+#include <string.h>
+
+#define FEW_ROWS 1
+#define ALIGNMENT 256
+
+// Where a list of the pass stands: counted first, then written. Every list has the same place on
+// the host and on the device.
+struct cursor {
+    uint8_t *host, *device; // NULL: only counting
+    size_t at;
+};
+
+template <class T> static T *take(struct cursor *c, size_t count, T **device) {
+    T *host = c->host != NULL ? (T *)(c->host + c->at) : NULL;
+    *device = c->device != NULL ? (T *)(c->device + c->at) : NULL;
+    c->at += (count * sizeof(T) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return host;
+}
+
+static uint32_t pages_of(const struct cuda_span *s) {
+    return (s->first_position + s->rows + CUDA_PAGE - 1) / CUDA_PAGE;
+}
+
+static uint32_t more(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
+}
+
+// The pages of a span, and the span itself as the next one of a list.
+static void put_span(struct cursor *c, const struct cuda_span *s, uint32_t watch,
+                     struct attention_span *list, uint32_t *count) {
+    uint8_t **device_pages, **pages = take(c, pages_of(s), &device_pages);
+    uint32_t at = (*count)++;
+    if (pages == NULL) return;
+    memcpy(pages, s->pages, pages_of(s) * sizeof *pages);
+    list[at] = {s->first_row, s->rows, s->first_position, watch,
+                (const uint8_t *const *)device_pages};
+}
+
+struct split {
+    struct cuda_span_lists lists;
+    struct attention_span *many, *few; // host
+    uint32_t watched;
+};
+
+static void add_span(struct cursor *c, struct split *to, const struct cuda_span *s,
+                     uint32_t watch) {
+    struct cuda_span_lists *l = &to->lists;
+    bool few = s->rows <= FEW_ROWS || watch != ATTENTION_UNWATCHED;
+    uint32_t *rows = few ? &l->few_rows : &l->many_rows, *keys = few ? &l->few_keys : &l->many_keys;
+    *rows = more(*rows, s->rows);
+    *keys = more(*keys, s->first_position + s->rows);
+    put_span(c, s, watch, few ? to->few : to->many, few ? &l->few_count : &l->many_count);
+}
+
+// A watched span: its other rows, and the watched one.
+static void add_watched(struct cursor *c, struct split *to, const struct cuda_span *s) {
+    struct cuda_span before = *s, last = *s;
+    before.rows = s->rows - 1;
+    if (before.rows > 0) add_span(c, to, &before, ATTENTION_UNWATCHED);
+    last.first_row += before.rows;
+    last.first_position += before.rows;
+    last.rows = 1;
+    add_span(c, to, &last, to->watched++);
+}
+
+static struct cuda_span_lists split_spans(struct cursor *c, const struct cuda_span *spans,
+                                          uint32_t count) {
+    struct split to = {};
+    struct attention_span *device;
+    to.many = take(c, count, &device);
+    to.lists.many = device;
+    to.few = take(c, 2 * (size_t)count, &device);
+    to.lists.few = device;
+    for (uint32_t i = 0; i < count; i++) {
+        if (spans[i].watch != NULL)
+            add_watched(c, &to, &spans[i]);
+        else
+            add_span(c, &to, &spans[i], ATTENTION_UNWATCHED);
+    }
+    return to.lists;
+}
+
+// The watches of every layer, which differ in where their shares go.
+static void put_watches(struct cursor *c, const struct cuda_pass *pass, uint32_t layers,
+                        struct cuda_pass_state *to) {
+    to->watch_count = to->ranges = 0;
+    for (uint32_t i = 0; i < pass->span_count; i++) to->watch_count += pass->spans[i].watch != NULL;
+    struct attention_watch *device;
+    struct attention_watch *watches = take(c, (size_t)layers * to->watch_count, &device);
+    to->watches = device;
+    for (uint32_t i = 0, w = 0; i < pass->span_count; i++) {
+        const struct cuda_watch *from = pass->spans[i].watch;
+        if (from == NULL) continue;
+        to->ranges = more(to->ranges, from->count);
+        struct attention_key_range *device_ranges;
+        struct attention_key_range *ranges = take(c, from->count, &device_ranges);
+        for (uint32_t k = 0; ranges != NULL && k < from->count; k++)
+            ranges[k] = {from->ranges[k].first, from->ranges[k].end};
+        for (uint32_t l = 0; watches != NULL && l < layers; l++)
+            watches[(size_t)l * to->watch_count + w] = {device_ranges, from->count, 0, 1,
+                                                        from->shares + l * pass->shares_stride};
+        w++;
+    }
+}
+
+// Counts, or writes when the cursor has memory.
+static void put_pass(struct cursor *c, const struct cuda_pass *pass, uint32_t layers,
+                     struct cuda_pass_state *to) {
+    int32_t *device_ids, *ids = take(c, pass->ids != NULL ? pass->rows : 0, &device_ids);
+    if (ids != NULL && pass->ids != NULL) memcpy(ids, pass->ids, pass->rows * sizeof *ids);
+    to->ids = device_ids;
+    uint32_t *device_wanted, *wanted = take(c, pass->wanted_count, &device_wanted);
+    if (wanted != NULL && pass->wanted_count > 0)
+        memcpy(wanted, pass->wanted, pass->wanted_count * sizeof *wanted);
+    to->wanted = device_wanted;
+    struct attention_span *device, *spans = take(c, pass->span_count, &device);
+    to->span_count = 0;
+    for (uint32_t i = 0; i < pass->span_count; i++)
+        put_span(c, &pass->spans[i], ATTENTION_UNWATCHED, spans, &to->span_count);
+    to->spans = device;
+    to->all = split_spans(c, pass->spans, pass->span_count);
+    to->some = split_spans(c, pass->wanted_spans, pass->wanted_span_count);
+    put_watches(c, pass, layers, to);
+    to->rows = pass->rows;
+    to->wanted_count = pass->wanted_count;
+}
+
+void pass_begin(struct cuda_device *d, const struct cuda_pass *pass) {
+    struct cuda_pass_state *to = &d->pass;
+    struct cursor counting = {NULL, NULL, 0};
+    put_pass(&counting, pass, d->layers, to);
+    if (!area_reserve(d, &to->host, counting.at) || !area_reserve(d, &to->device, counting.at))
+        return;
+    device_check(d, cudaEventSynchronize(to->copied), "pass");
+    struct cursor writing = {(uint8_t *)to->host.p, (uint8_t *)to->device.p, 0};
+    put_pass(&writing, pass, d->layers, to);
+    device_check(
+        d, cudaMemcpyAsync(to->device.p, to->host.p, writing.at, cudaMemcpyHostToDevice, d->stream),
+        "pass");
+    device_check(d, cudaEventRecord(to->copied, d->stream), "pass");
+    device_check(d, cudaMemsetAsync(d->faults.p, 0xff, d->faults.bytes, d->stream), "pass");
+}
+
+// ---- planning ----------------------------------------------------------------------------------
+
+static struct attention_shape shape_of(const struct cuda_attention *a) {
+    return {a->H, a->G, a->E, a->scale, a->softcap, a->window, a->page_offset};
+}
+
+static size_t workspace_bytes(const struct cuda_limits *l) {
+    struct attention_shape shape = {l->H, l->G, l->E, 1.0, 0.0, 0, 0};
+    struct attention_limits limits = {l->sequences, FEW_ROWS, l->positions, l->ranges};
+    return attention_decode_workspace(&shape, &limits);
+}
+
+static size_t list_bytes(const struct cuda_limits *l) {
+    size_t pages = ((size_t)l->positions + CUDA_PAGE - 1) / CUDA_PAGE;
+    size_t tables = (5 * l->sequences) * (pages * sizeof(void *) + ALIGNMENT);
+    size_t spans = 7 * (size_t)l->sequences * sizeof(struct attention_span);
+    size_t watches = (size_t)l->sequences * (l->L * sizeof(struct attention_watch) + ALIGNMENT) +
+                     l->ranges * sizeof(struct attention_key_range);
+    return l->rows * 2 * sizeof(uint32_t) + tables + spans + watches + 16 * ALIGNMENT;
+}
+
+static size_t fault_bytes(const struct cuda_limits *l) {
+    return (size_t)l->L * CUDA_FAULT_KINDS * sizeof(uint32_t);
+}
+
+uint64_t pass_bytes(const struct cuda_limits *l) {
+    return list_bytes(l) + workspace_bytes(l) + fault_bytes(l);
+}
+
+int pass_prepare(struct cuda_device *d, const struct cuda_limits *l) {
+    d->layers = l->L;
+    bool done = area_reserve(d, &d->pass.host, list_bytes(l)) &&
+                area_reserve(d, &d->pass.device, list_bytes(l)) &&
+                area_reserve(d, &d->workspace, workspace_bytes(l)) &&
+                area_reserve(d, &d->faults, fault_bytes(l)) &&
+                area_reserve(d, &d->faults_host, fault_bytes(l));
+    return done ? 0 : -1;
+}
+
+// ---- ops ---------------------------------------------------------------------------------------
+
+static uint32_t *fault_word(struct cuda_device *d, uint32_t layer, enum cuda_fault_kind kind) {
+    return (uint32_t *)d->faults.p + (size_t)layer * CUDA_FAULT_KINDS + kind;
+}
+
+void pass_kv_append(struct cuda_device *d, const struct cuda_attention *a, const void *k,
+                    const void *v, uint32_t ld) {
+    const struct cuda_pass_state *pass = &d->pass;
+    struct kv_call call = {a->G,
+                           a->E,
+                           a->page_offset,
+                           pass->spans,
+                           pass->span_count,
+                           pass->rows,
+                           k,
+                           v,
+                           ld,
+                           fault_word(d, a->layer, CUDA_FAULT_KV)};
+    device_check(d, kv_append_launch(d->stream, &call), "keys and values");
+}
+
+void pass_attention(struct cuda_device *d, const struct cuda_attention *a, bool wanted,
+                    const void *q, uint32_t ldq, void *out, uint32_t ldout) {
+    const struct cuda_pass_state *pass = &d->pass;
+    const struct cuda_span_lists *l = wanted ? &pass->some : &pass->all;
+    struct attention_call call = {};
+    call.shape = shape_of(a);
+    call.q = q;
+    call.ldq = ldq;
+    call.out = out;
+    call.ldout = ldout;
+    call.bad_row = fault_word(d, a->layer, CUDA_FAULT_SCORE);
+    if (l->many_count > 0) {
+        call.limits = {l->many_count, l->many_rows, l->many_keys, 0};
+        call.spans = l->many;
+        device_check(d, attention_prefill_launch(d->stream, &call), "attention of many rows");
+    }
+    if (l->few_count == 0) return;
+    call.limits = {l->few_count, l->few_rows, l->few_keys, pass->ranges};
+    call.spans = l->few;
+    call.watches = pass->watches + (size_t)a->layer * pass->watch_count;
+    if (!area_reserve(d, &d->workspace, attention_decode_workspace(&call.shape, &call.limits)))
+        return;
+    call.workspace = d->workspace.p;
+    device_check(d, attention_decode_launch(d->stream, &call), "attention of few rows");
+}
+
+bool pass_fault(struct cuda_device *d, enum cuda_fault_kind *kind, uint32_t *layer, uint32_t *row) {
+    size_t words = (size_t)d->layers * CUDA_FAULT_KINDS;
+    device_download(d, d->faults_host.p, d->faults.p, words * sizeof(uint32_t));
+    const uint32_t *bad = (const uint32_t *)d->faults_host.p;
+    for (size_t i = 0; i < words; i++) {
+        if (bad[i] == UINT32_MAX) continue;
+        *layer = (uint32_t)(i / CUDA_FAULT_KINDS);
+        *kind = (enum cuda_fault_kind)(i % CUDA_FAULT_KINDS);
+        *row = bad[i];
+        return true;
+    }
+    return false;
+}

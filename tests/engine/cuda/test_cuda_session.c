@@ -1,0 +1,193 @@
+// Whole models on the emulated GPU: their logits against the double-precision reference and the
+// CPU engine's.
+#include "tests/support/engine_probe.h"
+#include "tests/support/simt.h"
+#include "tests/support/support.h"
+
+#include "engine/backend_plugin.h"
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "kernels/cuda/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct cuda_ops *lacuna_cuda_ops(void);
+
+struct taken {
+    float *logits; // [count][V]
+    uint32_t V;
+};
+
+static int take_row(void *context, struct session *s, const struct session_row *row,
+                    struct err *e) {
+    struct taken *t = context;
+    (void)e;
+    memcpy(t->logits + (size_t)row->index * t->V, session_row_logits(s, row), t->V * sizeof(float));
+    return 0;
+}
+
+// Logits behind each id, [count][V] in the arena.
+static float *logits_of(const char *path, bool gpu, const char *weights, const int32_t *ids,
+                        uint32_t count, uint32_t *V) {
+    struct session_options o = {.backend = gpu ? "cuda" : "cpu",
+                                .weights = weights,
+                                .threads = 1,
+                                .context_tokens = 64,
+                                .chunk_tokens = 17};
+    struct probe p = probe_open(path, &o);
+    struct taken t = {.V = p.model->config.V};
+    struct kv_sequence *sequence = probe_sequence(&p);
+    struct err e = {0};
+    t.logits = arena_array(test_arena, (size_t)count * t.V, sizeof(float));
+    struct session_item item = {
+        .sequence = sequence, .ids = ids, .count = count, .logits = SESSION_ALL};
+    struct session_sink sink = {take_row, &t};
+    ASSERT_OK(session_forward(p.session, &item, 1, &sink, &e), e);
+    assert_string_equal(session_backend(p.session)->name, o.backend);
+    probe_close(&p);
+    *V = t.V;
+    return t.logits;
+}
+
+static double log_sum(const float *z, uint32_t n) {
+    double top = (double)z[0], sum = 0;
+    for (uint32_t i = 1; i < n; i++) top = fmax(top, (double)z[i]);
+    for (uint32_t i = 0; i < n; i++) sum += exp((double)z[i] - top);
+    return top + log(sum);
+}
+
+// KL(reference || z), mean over the rows.
+static double mean_divergence(const float *reference, const float *z, uint32_t rows, uint32_t n) {
+    double sum = 0;
+    for (uint32_t r = 0; r < rows; r++, reference += n, z += n) {
+        double a = log_sum(reference, n), b = log_sum(z, n);
+        for (uint32_t i = 0; i < n; i++) {
+            double p = (double)reference[i] - a, q = (double)z[i] - b;
+            sum += exp(p) * (p - q);
+        }
+    }
+    return sum / rows;
+}
+
+// Rows whose largest logit is another one, unless the two are as good as equal.
+static uint32_t other_choices(const float *a, const float *b, uint32_t rows, uint32_t n) {
+    uint32_t others = 0;
+    for (uint32_t r = 0; r < rows; r++, a += n, b += n) {
+        uint32_t best_a = 0, best_b = 0;
+        for (uint32_t i = 1; i < n; i++) {
+            if (a[i] > a[best_a]) best_a = i;
+            if (b[i] > b[best_b]) best_b = i;
+        }
+        others += best_a != best_b && a[best_a] - a[best_b] > 0.02f;
+    }
+    return others;
+}
+
+// The golden models with heads that there are kernels for, against double precision.
+static void test_golden(void **state) {
+    (void)state;
+    json_t *index, *name;
+    struct err e = {0};
+    struct arena *a = test_arena;
+    size_t i;
+    ASSERT_OK(json_read_file(test_data(a, "engine/golden/golden.json"), 1 << 20, &index, &e), e);
+    const json_t *list = json_object_get(index, "ids");
+    int32_t *ids = arena_array(a, json_array_size(list), sizeof *ids);
+    uint32_t count = (uint32_t)json_array_size(list), V, models = 0;
+    for (uint32_t k = 0; k < count; k++)
+        ids[k] = (int32_t)json_integer_value(json_array_get(list, k));
+    json_array_foreach(json_object_get(index, "models"), i, name) {
+        const char *model = json_string_value(name);
+        if (strstr(model, "e64") == NULL) continue;
+        const char *path = test_data(a, arena_printf(a, "engine/golden/%s.gguf", model));
+        float *z = logits_of(path, true, "unpacked", ids, count, &V);
+        struct str reference;
+        ASSERT_OK(file_read(test_data(a, arena_printf(a, "engine/golden/%s.logits", model)),
+                            1 << 20, a, &reference, &e),
+                  e);
+        assert_int_equal(reference.n, (size_t)count * V * sizeof(float));
+        double divergence = mean_divergence((const float *)reference.p, z, count, V);
+        if (!(divergence < 1.5e-3)) fail_msg("%s: mean KL %g", model, divergence);
+        models++;
+    }
+    assert_true(models >= 2);
+    json_decref(index);
+}
+
+// Every format, biases, an own head, a window and both forms of weights, against the CPU engine.
+static void test_against_cpu(void **state) {
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q4_0,
+                                             TENSOR_Q4_1, TENSOR_Q5_0, TENSOR_Q5_1, TENSOR_Q8_0,
+                                             TENSOR_Q4_K, TENSOR_Q5_K, TENSOR_Q6_K};
+    enum { COUNT = 40 };
+    int32_t ids[COUNT];
+    probe_ids(3, 320, ids, COUNT);
+    for (uint32_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct tiny_model_options o = {.type = types[i],
+                                       .D = 256,
+                                       .H = 4,
+                                       .G = 2,
+                                       .F = 256,
+                                       .seed = 20 + i,
+                                       .own_head = i % 2 != 0,
+                                       .biases = i % 3 == 0,
+                                       .window = i % 4 == 0 ? 9 : 0};
+        const char *type = tensor_format_of(types[i])->name;
+        const char *path = probe_model(type, &o);
+        uint32_t V;
+        float *expected = logits_of(path, false, "unpacked", ids, COUNT, &V);
+        float *unpacked = logits_of(path, true, "unpacked", ids, COUNT, &V);
+        float *stored = logits_of(path, true, "stored", ids, COUNT, &V);
+        double divergence = mean_divergence(expected, unpacked, COUNT, V);
+        if (!(divergence < 1e-3)) fail_msg("%s: mean KL to the CPU's %g", type, divergence);
+        assert_int_equal(other_choices(expected, unpacked, COUNT, V), 0);
+        assert_memory_equal(unpacked, stored, (size_t)COUNT * V * sizeof(float));
+    }
+}
+
+static void test_is_described(void **state) {
+    (void)state;
+    const char *path = probe_model("described", &(struct tiny_model_options){.D = 256});
+    struct session_options o = {.backend = "auto"};
+    struct probe p = probe_open(path, &o);
+    const struct backend *b = session_backend(p.session);
+    assert_string_equal(b->name, "cuda");
+    assert_string_equal(b->note, "");
+    assert_string_equal(b->numerics, b->device->capability >= 90 ? "cuda-sm90-1" : "cuda-sm80-1");
+    assert_true(strlen(b->device->name) > 0 && b->device->memory_bytes > 0);
+    assert_int_equal(b->device->driver / 1000, 13);
+    probe_close(&p);
+}
+
+// What the GPU cannot do is refused with words.
+static void test_refusals(void **state) {
+    (void)state;
+    const char *path = probe_model("refused", &(struct tiny_model_options){0});
+    struct arena *a = test_arena;
+    struct model *m;
+    struct session *s;
+    struct err e = {0};
+    ASSERT_OK(model_open(path, a, &m, &e), e);
+    struct session_options o = {.backend = "cuda", .numerics = "f32"};
+    ASSERT_FAILS(session_open(m, &o, &s, &e), e, ERR_CONFIG, "numerics 'f32' are for the cpu");
+    o.numerics = NULL;
+    ASSERT_FAILS(session_open(m, &o, &s, &e), e, ERR_MODEL, "heads of 16 elements");
+    struct simt_options kept = simt_get_options(), small = kept;
+    small.memory_bytes = 1 << 20;
+    simt_set_options(&small);
+    ASSERT_FAILS(session_open(m, &o, &s, &e), e, ERR_MEMORY, "does not fit");
+    simt_set_options(&kept);
+    model_close(m);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_arena_open, test_arena_close)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(test_golden), TEST(test_against_cpu),
+                                       TEST(test_is_described), TEST(test_refusals)};
+    simt_from_environment();
+    backend_plugin_use(lacuna_cuda_ops());
+    return cmocka_run_group_tests_name("cuda session", tests, NULL, NULL);
+}
