@@ -2,6 +2,7 @@
 #include "engine/backend.h"
 
 #include "engine/base/arena.h"
+#include "engine/base/slab.h"
 #include "kernels/cpu/ceiling.h"
 #include "kernels/cpu/compact.h"
 #include "kernels/cpu/ops.h"
@@ -33,6 +34,7 @@ struct backend_cpu {
     } all, wanted; // of the pass
     bool faulty;   // this pass, by `fault`
     struct backend_fault fault;
+    struct slab panels, compact; // of all matrices; one form of a matrix may be freed alone
 };
 
 static struct backend_cpu *cpu_of(struct backend *b) {
@@ -72,6 +74,7 @@ static void spans_close(struct cpu_spans *s) {
 
 static void cpu_close(struct backend *b) {
     struct backend_cpu *c = cpu_of(b);
+    assert(c->panels.blocks == NULL && c->compact.blocks == NULL);
     mem_free(c->pool.scratch);
     spans_close(&c->all);
     spans_close(&c->wanted);
@@ -251,10 +254,9 @@ static int load_compact(const struct backend_cpu *c, const struct cpu_compact_pa
 }
 
 static void cpu_matrix_free(struct backend *b, struct backend_matrix *m) {
-    (void)b;
     if (m == NULL) return;
-    mem_free(m->panels);
-    mem_free(m->compact);
+    slab_free(&cpu_of(b)->panels, m->panels);
+    slab_free(&cpu_of(b)->compact, m->compact);
     free(m);
 }
 
@@ -269,8 +271,9 @@ static int cpu_matrix_load(struct backend *b, const struct backend_part *parts, 
     size_t bytes = compact_plan(parts, count, K, compact, &m->w);
     bool panels = wants_panels(storage, bytes);
     if (!wants_compact(storage)) bytes = 0;
-    if ((panels && mem_alloc(panel_bytes(b, m->w.N, K), "weights", &m->panels, e) != 0) ||
-        (bytes != 0 && mem_alloc(bytes, "stored weights", &m->compact, e) != 0)) {
+    if ((panels &&
+         slab_alloc(&c->panels, panel_bytes(b, m->w.N, K), "weights", &m->panels, e) != 0) ||
+        (bytes != 0 && slab_alloc(&c->compact, bytes, "stored weights", &m->compact, e) != 0)) {
         cpu_matrix_free(b, m);
         return -1;
     }
@@ -296,9 +299,8 @@ static void cpu_matrix_few_rows(struct backend *b, struct backend_matrix *m, uin
 }
 
 static void cpu_matrix_unpacked_only(struct backend *b, struct backend_matrix *m) {
-    (void)b;
     if (m->panels == NULL) return;
-    mem_free(m->compact);
+    slab_free(&cpu_of(b)->compact, m->compact);
     m->compact = NULL;
     m->w.compact = NULL;
 }

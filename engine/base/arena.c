@@ -133,28 +133,41 @@ struct large {
 };
 #define LARGE_HEADER 4096u
 
+static void unmap(void *p, size_t bytes) {
+    if (bytes == 0) return;
+    int failed = munmap(p, bytes);
+    assert(failed == 0);
+    (void)failed;
+}
+
 int mem_alloc(size_t bytes, const char *what, void **out, struct err *e) {
     *out = NULL;
     if (bytes > SIZE_MAX / 2)
         FAIL(e, ERR_MEMORY, "%s needs %zu bytes, more than an address space holds", what, bytes);
     size_t total = (bytes + LARGE_HEADER + 4095) / 4096 * 4096;
-    void *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t slack = total >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : 0; // to start at a huge page
+    uint8_t *p =
+        mmap(NULL, total + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         FAIL(e, ERR_MEMORY, "%s needs %zu bytes (%.1f MiB) and the system does not give them", what,
              bytes, (double)bytes / 1048576.0);
-    // Only advice: without huge pages everything works, somewhat slower.
-    if (total >= HUGE_PAGE_BYTES) (void)madvise(p, total, MADV_HUGEPAGE);
-    ((struct large *)p)->mapped_bytes = total;
-    *out = (char *)p + LARGE_HEADER;
+    if (slack > 0) {
+        size_t before = (HUGE_PAGE_BYTES - (uintptr_t)p % HUGE_PAGE_BYTES) % HUGE_PAGE_BYTES;
+        unmap(p, before);
+        p += before;
+        unmap(p + total, slack - before);
+        // Only advice: without huge pages everything works, somewhat slower.
+        (void)madvise(p, total, MADV_HUGEPAGE);
+    }
+    ((struct large *)(void *)p)->mapped_bytes = total;
+    *out = p + LARGE_HEADER;
     return 0;
 }
 
 void mem_free(void *p) {
     if (p == NULL) return;
     struct large *large = (struct large *)(void *)((char *)p - LARGE_HEADER);
-    int failed = munmap(large, large->mapped_bytes);
-    assert(failed == 0);
-    (void)failed;
+    unmap(large, large->mapped_bytes);
 }
 
 int size_mul(uint64_t a, uint64_t b, uint64_t *out) {
