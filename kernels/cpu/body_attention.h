@@ -178,7 +178,7 @@ static uint32_t attention_all(const struct attention_call *c, const struct cpu_p
     {
         struct attention_slice s = attention_slice_of(c, pool, omp_get_thread_num());
         unsigned saved = env_enter();
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(dynamic) nowait
         for (uint32_t unit = 0; unit < units; unit++) {
             struct attention_unit u = attention_unit_of(c, unit);
             uint32_t b = attention_work(c, &s, &u);

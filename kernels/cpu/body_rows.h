@@ -13,6 +13,25 @@ struct rows_call {
     enum cpu_gate kind; // gate
 };
 
+// One thread alone needs no team: starting one costs more than a row.
+static inline __attribute__((always_inline)) void
+rows_each(const struct rows_call *c, uint32_t R, int threads,
+          void (*work)(const struct rows_call *c, uint32_t r)) {
+    if (threads == 1) {
+        unsigned saved = env_enter();
+        for (uint32_t r = 0; r < R; r++) work(c, r);
+        env_leave(saved);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        unsigned saved = env_enter();
+#pragma omp for schedule(static) nowait
+        for (uint32_t r = 0; r < R; r++) work(c, r);
+        env_leave(saved);
+    }
+}
+
 ENV_WORK void rmsnorm_row(const struct rows_call *c, uint32_t r) {
     const float *x = c->x + (size_t)r * c->ldx;
     OPERAND *out = c->out + (size_t)r * c->ldout;
@@ -44,13 +63,7 @@ static void rmsnorm(const struct cpu_pool *pool, const float *x, uint32_t R, uin
     struct rows_call c = {
         .x = x, .ldx = D, .n = D, .ldout = ldout, .out = out, .weight = weight, .epsilon = epsilon};
     int threads = pool_threads(pool, (uint64_t)R * D);
-#pragma omp parallel num_threads(threads)
-    {
-        unsigned saved = env_enter();
-#pragma omp for schedule(static)
-        for (uint32_t r = 0; r < R; r++) rmsnorm_row(&c, r);
-        env_leave(saved);
-    }
+    rows_each(&c, R, threads, rmsnorm_row);
 }
 
 // Pairs (2i, 2i+1): x cos + swapped x (-sin, sin), which is a cos - b sin and b cos + a sin with
@@ -112,13 +125,7 @@ static void rope(const struct cpu_pool *pool, const float *x, uint32_t ldx, uint
                           .cos_sin = cos_sin};
     assert(rotary <= E && rotary % 2 == 0);
     int threads = pool_threads(pool, (uint64_t)R * heads * E);
-#pragma omp parallel num_threads(threads)
-    {
-        unsigned saved = env_enter();
-#pragma omp for schedule(static)
-        for (uint32_t r = 0; r < R; r++) rope_row(&c, r);
-        env_leave(saved);
-    }
+    rows_each(&c, R, threads, rope_row);
 }
 
 ENV_WORK void round_row(const struct rows_call *c, uint32_t r) {
@@ -134,13 +141,7 @@ static void round_rows(const struct cpu_pool *pool, const float *x, uint32_t ldx
                        uint32_t n, void *out, uint32_t ldout) {
     struct rows_call c = {.x = x, .ldx = ldx, .n = n, .out = out, .ldout = ldout};
     int threads = pool_threads(pool, (uint64_t)R * n);
-#pragma omp parallel num_threads(threads)
-    {
-        unsigned saved = env_enter();
-#pragma omp for schedule(static)
-        for (uint32_t r = 0; r < R; r++) round_row(&c, r);
-        env_leave(saved);
-    }
+    rows_each(&c, R, threads, round_row);
 }
 
 static inline struct lanes gate_lanes(enum cpu_gate kind, struct lanes g, struct lanes u) {
@@ -166,13 +167,7 @@ static void gate(const struct cpu_pool *pool, enum cpu_gate kind, const float *g
                  uint32_t R, uint32_t F, void *out, uint32_t ldout) {
     struct rows_call c = {.x = gu, .ldx = ldgu, .n = F, .out = out, .ldout = ldout, .kind = kind};
     int threads = pool_threads(pool, (uint64_t)R * F * 4);
-#pragma omp parallel num_threads(threads)
-    {
-        unsigned saved = env_enter();
-#pragma omp for schedule(static)
-        for (uint32_t r = 0; r < R; r++) gate_row(&c, r);
-        env_leave(saved);
-    }
+    rows_each(&c, R, threads, gate_row);
 }
 
 // The largest of n > 0 numbers; *finite says whether all are.
