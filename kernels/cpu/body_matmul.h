@@ -109,6 +109,14 @@ static inline void matmul_finish(const struct matmul_call *m, const float *c, si
     }
 }
 
+// The outputs of a block are written when its chains are done: their lines are asked for before.
+static inline void matmul_prefetch_outputs(const struct matmul_call *m, uint32_t row, uint32_t rows,
+                                           uint32_t panel, uint32_t panels) {
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t p = 0; p < panels; p++)
+            __builtin_prefetch(m->y + (size_t)(row + r) * m->ldy + (panel + p) * CPU_PANEL, 1, 3);
+}
+
 // The rows of one register block: `count` rows are split as evenly as TILE_ROWS allows.
 static inline uint32_t block_rows(uint32_t count, uint32_t done) {
     uint32_t left = count - done, blocks = (left + TILE_ROWS - 1) / TILE_ROWS;
@@ -148,6 +156,7 @@ static inline void matmul_band(const struct matmul_call *m, const struct matmul_
         struct ahead next = {(const char *)b + group * panel_bytes, 64 / blocks};
         for (uint32_t done = 0, n; done < rows; done += n) {
             n = block_rows(rows, done);
+            if (blocks > 1) matmul_prefetch_outputs(m, row + done, n, p, group);
             tile_ahead(a + done * lda, lda, n, b, panel_elements, group, m->depth,
                        blocks == 1 ? NULL : &next, s->c, ldc);
             next.next += panel_bytes / blocks;
@@ -201,14 +210,6 @@ static inline void wide_expand_rows(const struct matmul_call *m, struct wide_sli
     s->held_from = from;
 }
 
-// The outputs of a block are written when its chains are done: their lines are asked for before.
-static inline void wide_prefetch_outputs(const struct matmul_call *m, uint32_t row, uint32_t rows,
-                                         uint32_t panel, uint32_t panels) {
-    for (uint32_t r = 0; r < rows; r++)
-        for (uint32_t p = 0; p < panels; p++)
-            __builtin_prefetch(m->y + (size_t)(row + r) * m->ldy + (panel + p) * CPU_PANEL, 1, 3);
-}
-
 // One part of the inner size, [from, from + depth), of all rows and panels of a piece.
 static inline void wide_part(const struct matmul_call *m, struct wide_slice *s,
                              const struct matmul_piece *piece, const OPERAND *weights,
@@ -226,7 +227,7 @@ static inline void wide_part(const struct matmul_call *m, struct wide_slice *s,
             rows = block_rows(count, done);
             float *c = s->c; // chains that need not rest share one place
             if (!first || !last) c += (size_t)done * SHAPE_WIDE_LDC + (size_t)local * CPU_PANEL;
-            if (last) wide_prefetch_outputs(m, piece->row + done, rows, p, panels);
+            if (last) matmul_prefetch_outputs(m, piece->row + done, rows, p, panels);
             wide_prefetch_panels(next, panel_elements, after < panels ? after : panels, from,
                                  depth / 2 * done / count, depth / 2 * (done + rows) / count);
             wide_rows(s->a + (size_t)done * WIDE_STRIDE, rows, s->b, depth, first, c,
@@ -321,6 +322,10 @@ static void matmul_split(struct matmul_call *m, int threads) {
     }
     m->unit = 2;
     uint32_t units = matmul_units(m), most;
+    if (m->R <= SHAPE_BAND_ROWS && !compact) {
+        m->panel_chunks = units < n ? units : n;
+        return;
+    }
     if (m->wide) {
         if (!compact) m->row_chunks = matmul_ceil(m->R, SHAPE_WIDE_ROWS);
         most = SHAPE_WIDE_PANELS / m->unit;
@@ -354,7 +359,7 @@ static void matmul(const struct cpu_pool *pool, const void *x, uint32_t ldx, uin
 #pragma omp parallel num_threads(threads)
     {
         struct matmul_slice s = matmul_slice_of(pool, &m);
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(dynamic) nowait
         for (uint32_t chunk = 0; chunk < chunks; chunk++) matmul_chunk(&m, &s, chunk);
     }
 }
