@@ -36,21 +36,42 @@ static struct attention_call attention_call_of(const struct cpu_attention *a) {
     return c;
 }
 
+struct kv_append_call {
+    struct attention_call c;
+    const OPERAND *k, *v;
+    uint32_t ld;
+};
+
+// Where a token's K of head g begins, in its lane of the panel.
+static inline OPERAND *kv_key(const struct attention_call *c, uint8_t *page, uint32_t slot,
+                              uint32_t g) {
+    OPERAND *panel = (OPERAND *)(page + c->a->page_offset) + g * c->k_head +
+                     (size_t)(slot / CPU_PANEL) * CPU_PANEL * c->a->E;
+    return panel + slot % CPU_PANEL * (BODY_F32 ? 1 : 2);
+}
+
+// A key lies on as many lines as it has pairs, and they are far away when one token comes at a
+// time: all are asked for before the first is written.
+static inline void kv_prefetch_key(const struct attention_call *c, uint8_t *page, uint32_t slot,
+                                   uint32_t g) {
+    const OPERAND *key = kv_key(c, page, slot, g);
+    for (uint32_t e = 0; e < c->a->E; e += BODY_F32 ? 1 : 2)
+        __builtin_prefetch(key + (size_t)e * CPU_PANEL, 1, 3);
+}
+
 // One token's K and V of head g to their places. Returns false when a value is not finite.
 ENV_WORK bool kv_append_head(const struct attention_call *c, uint8_t *page, uint32_t slot,
                              uint32_t g, const OPERAND *k, const OPERAND *v) {
-    OPERAND *layer = (OPERAND *)(page + c->a->page_offset);
-    OPERAND *k_panel = layer + g * c->k_head + (size_t)(slot / CPU_PANEL) * CPU_PANEL * c->a->E;
-    OPERAND *v_head = layer + c->v_elements + g * c->v_head;
-    uint32_t lane = slot % CPU_PANEL;
+    OPERAND *key = kv_key(c, page, slot, g);
+    OPERAND *v_head = (OPERAND *)(page + c->a->page_offset) + c->v_elements + g * c->v_head;
     bool finite = true;
     for (uint32_t e = 0; e < c->a->E; e++) {
         finite &= operand_finite(k[e]) && operand_finite(v[e]);
 #if BODY_F32
-        k_panel[(size_t)e * CPU_PANEL + lane] = k[e];
+        key[(size_t)e * CPU_PANEL] = k[e];
         v_head[e / CPU_PANEL * c->v_panel + (size_t)slot * CPU_PANEL + e % CPU_PANEL] = v[e];
 #else
-        k_panel[(size_t)(e / 2) * 2 * CPU_PANEL + 2 * lane + e % 2] = k[e];
+        key[(size_t)(e / 2) * 2 * CPU_PANEL + e % 2] = k[e];
         v_head[e / CPU_PANEL * c->v_panel + (size_t)(slot / 2) * 2 * CPU_PANEL +
                2 * (e % CPU_PANEL) + slot % 2] = v[e];
 #endif
@@ -58,26 +79,50 @@ ENV_WORK bool kv_append_head(const struct attention_call *c, uint8_t *page, uint
     return finite;
 }
 
+// Item `item` of a span, head-major, so that threads write to different heads. Returns its row when
+// a value is not finite, else UINT32_MAX.
+static uint32_t kv_append_item(const struct kv_append_call *call, const struct cpu_span *span,
+                               uint32_t item) {
+    const struct attention_call *c = &call->c;
+    uint32_t g = item / span->rows, t = item % span->rows, row = span->first_row + t;
+    uint32_t position = span->first_position + t;
+    size_t at = (size_t)row * call->ld + (size_t)g * c->a->E;
+    bool finite = kv_append_head(c, span->pages[position / CPU_PAGE], position % CPU_PAGE, g,
+                                 call->k + at, call->v + at);
+    return finite ? UINT32_MAX : row;
+}
+
+static uint32_t kv_append_span(const struct kv_append_call *call, const struct cpu_span *span,
+                               int threads) {
+    uint32_t bad = UINT32_MAX, items = span->rows * call->c.a->G;
+    if (threads == 1) {
+        for (uint32_t item = 0; item < items; item++) {
+            uint32_t row = kv_append_item(call, span, item);
+            bad = row < bad ? row : bad;
+        }
+        return bad;
+    }
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
+    for (uint32_t item = 0; item < items; item++) {
+        uint32_t row = kv_append_item(call, span, item);
+        bad = row < bad ? row : bad;
+    }
+    return bad;
+}
+
 static int kv_append(const struct cpu_pool *pool, const struct cpu_span *spans, uint32_t count,
                      const struct cpu_attention *a, const void *k, const void *v, uint32_t ld,
                      uint32_t *bad_row) {
-    struct attention_call c = attention_call_of(a);
+    struct kv_append_call call = {.c = attention_call_of(a), .k = k, .v = v, .ld = ld};
     uint32_t bad = UINT32_MAX;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t g = 0; spans[i].rows == 1 && g < a->G; g++)
+            kv_prefetch_key(&call.c, spans[i].pages[spans[i].first_position / CPU_PAGE],
+                            spans[i].first_position % CPU_PAGE, g);
     for (uint32_t i = 0; i < count; i++) {
-        const struct cpu_span *span = &spans[i];
-        uint32_t items = span->rows * a->G; // head-major: threads write to different heads
-        int threads = pool_threads(pool, (uint64_t)items * a->E * 4);
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
-        for (uint32_t item = 0; item < items; item++) {
-            uint32_t g = item / span->rows, t = item % span->rows, row = span->first_row + t;
-            uint32_t position = span->first_position + t;
-            const OPERAND *k_row = (const OPERAND *)k + (size_t)row * ld + (size_t)g * a->E;
-            const OPERAND *v_row = (const OPERAND *)v + (size_t)row * ld + (size_t)g * a->E;
-            if (!kv_append_head(&c, span->pages[position / CPU_PAGE], position % CPU_PAGE, g, k_row,
-                                v_row) &&
-                row < bad)
-                bad = row;
-        }
+        uint64_t work = (uint64_t)spans[i].rows * a->G * a->E * 4;
+        uint32_t row = kv_append_span(&call, &spans[i], pool_threads(pool, work));
+        bad = row < bad ? row : bad;
     }
     if (bad == UINT32_MAX) return 0;
     *bad_row = bad;
