@@ -3,6 +3,7 @@
 
 #include "engine/base/arena.h"
 #include "engine/base/slab.h"
+#include "kernels/cpu/cache.h"
 #include "kernels/cpu/ceiling.h"
 #include "kernels/cpu/compact.h"
 #include "kernels/cpu/ops.h"
@@ -530,6 +531,7 @@ int backend_cpu_open(const struct backend_options *options, struct backend **out
     int threads = options->threads > 0 ? options->threads : omp_get_num_procs();
     c->table = table;
     c->pool.threads = threads;
+    c->pool.cache_bytes = cpu_core_cache_bytes();
     c->base = (struct backend){
         .ops = &CPU_OPS,
         .name = "cpu",

@@ -35,8 +35,8 @@ struct matmul_call {
     uint32_t ldy;
     // How the outputs are split: row_chunks times panel_chunks pieces, in units of `unit` panels.
     uint32_t row_chunks, panel_chunks, unit;
-    bool wide;   // by wide_block
-    bool direct; // compact weights are not unpacked to memory
+    uint32_t wide_rows; // most rows expanded at once by wide_block; 0: not by it
+    bool direct;        // compact weights are not unpacked to memory
 };
 
 // A piece of the outputs.
@@ -248,14 +248,14 @@ ENV_WORK void wide_tiles(const struct matmul_call *m, struct wide_slice *s,
 
 static void matmul_work(const struct matmul_call *m, struct matmul_slice *s,
                         const struct matmul_piece *piece, const OPERAND *weights) {
-    if (!m->wide) {
+    if (m->wide_rows == 0) {
         matmul_tiles(m, s, piece, weights);
         return;
     }
     struct matmul_piece part = *piece;
     for (; part.row < piece->row_end; part.row = part.row_end) {
         uint32_t left = piece->row_end - part.row;
-        part.row_end = part.row + (left < SHAPE_WIDE_ROWS ? left : SHAPE_WIDE_ROWS);
+        part.row_end = part.row + (left < m->wide_rows ? left : m->wide_rows);
         wide_tiles(m, &s->wide, &part, weights);
     }
 }
@@ -305,14 +305,14 @@ static inline uint32_t matmul_ceil(uint64_t a, uint64_t b) {
 
 // Splits the outputs. Few rows share the panels evenly among the threads. Many rows are cut into
 // pieces that stay in the second-level cache, as many as keep all threads busy to the end.
-static void matmul_split(struct matmul_call *m, int threads) {
+static void matmul_split(struct matmul_call *m, const struct cpu_pool *pool, int threads) {
     uint32_t n = (uint32_t)threads, panels = shape_panels(m->w->N);
     bool compact = m->w->panels == NULL;
     m->direct = m->w->compact != NULL && m->R <= COMPACT_ROWS &&
                 (compact || m->R <= m->w->few_rows) &&
                 compact_sign_hidden(m->x, m->ldx, m->R, m->w->K);
 #ifdef WIDE_PANELS
-    m->wide = m->R >= SHAPE_WIDE_FROM;
+    if (m->R >= SHAPE_WIDE_FROM) m->wide_rows = shape_cached_rows(pool, WIDE_ROW_BYTES);
 #endif
     m->row_chunks = 1;
     m->unit = 1;
@@ -326,14 +326,13 @@ static void matmul_split(struct matmul_call *m, int threads) {
         m->panel_chunks = units < n ? units : n;
         return;
     }
-    if (m->wide) {
-        if (!compact) m->row_chunks = matmul_ceil(m->R, SHAPE_WIDE_ROWS);
+    if (m->wide_rows > 0) {
+        if (!compact) m->row_chunks = matmul_ceil(m->R, m->wide_rows);
         most = SHAPE_WIDE_PANELS / m->unit;
     } else {
         if (!compact) m->row_chunks = matmul_ceil(m->R, SHAPE_CHUNK_ROWS);
         size_t panel_bytes = (size_t)m->depth * CPU_PANEL * sizeof(OPERAND);
-        most = (uint32_t)(SHAPE_CHUNK_BYTES / panel_bytes / m->unit);
-        if (most < SHAPE_GROUP_PANELS / m->unit) most = SHAPE_GROUP_PANELS / m->unit;
+        most = shape_cached_panels(pool, panel_bytes) / m->unit;
     }
     m->panel_chunks = matmul_ceil(units, most);
     while (m->panel_chunks < units && m->row_chunks * m->panel_chunks % n != 0) m->panel_chunks++;
@@ -354,7 +353,7 @@ static void matmul(const struct cpu_pool *pool, const void *x, uint32_t ldx, uin
     if (R == 0 || w->N == 0) return;
     assert(BODY_F32 || (ldx % 2 == 0 && ldx >= m.depth));
     int threads = pool_threads(pool, (uint64_t)R * w->N * w->K);
-    matmul_split(&m, threads);
+    matmul_split(&m, pool, threads);
     uint32_t chunks = m.row_chunks * m.panel_chunks;
 #pragma omp parallel num_threads(threads)
     {

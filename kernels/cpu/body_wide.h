@@ -15,6 +15,7 @@
 #include "kernels/cpu/unroll.h"
 
 #define WIDE_STRIDE (WIDE_DEPTH + CPU_PANEL) // of expanded rows: they must not share cache sets
+#define WIDE_ROW_BYTES (WIDE_STRIDE * sizeof(float))
 #define WIDE_OUTPUTS (WIDE_PANELS * CPU_PANEL)
 
 struct wide_slice {

@@ -4,7 +4,6 @@
 #include <omp.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -164,9 +163,4 @@ double cpu_ceiling_read_per_s(const void *memory, size_t bytes, int threads) {
         if (rate > best) best = rate;
     }
     return best;
-}
-
-size_t cpu_core_cache_bytes(void) {
-    long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return bytes > 0 ? (size_t)bytes : 512u << 10;
 }

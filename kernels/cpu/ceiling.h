@@ -21,7 +21,4 @@ double cpu_ceiling_read_per_s(const void *memory, size_t bytes, int threads);
 #define CPU_READ_WAYS 8
 uint64_t cpu_ceiling_read(int way, const void *memory, size_t bytes);
 
-// Bytes of the cache that one core has for itself (its second level).
-size_t cpu_core_cache_bytes(void);
-
 #endif

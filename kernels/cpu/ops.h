@@ -35,6 +35,7 @@ struct cpu_pool {
     int threads;
     size_t slice_bytes;
     void *scratch;
+    size_t cache_bytes; // of the cache that one core has for itself, for block sizes; 0: assumed
 };
 
 // Panels of one kind in a compact matrix; layout: kernels/cpu/compact.h.

@@ -2,13 +2,13 @@
 #ifndef LACUNA_KERNELS_CPU_SHAPE_H
 #define LACUNA_KERNELS_CPU_SHAPE_H
 
+#include "kernels/cpu/cache.h"
 #include "kernels/cpu/ops.h"
 
 #define SHAPE_TILE_ROWS_MAX 12                    // of all tables' TILE_ROWS
 #define SHAPE_GROUP_PANELS 8                      // panels between two visits of a row block
 #define SHAPE_BAND_ROWS 48                        // rows that meet a group of panels in turn
 #define SHAPE_CHUNK_ROWS 96                       // rows of one thread's piece of a matrix product
-#define SHAPE_CHUNK_BYTES (512u * 1024)           // of panels in such a piece: half of a small L2
 #define SHAPE_WIDE_FROM 48                        // rows worth expanding the panels for
 #define SHAPE_WIDE_ROWS 512                       // most rows expanded at once
 #define SHAPE_WIDE_PANELS 24                      // most panels of such a piece
@@ -48,6 +48,24 @@ static inline size_t shape_wide_bytes(uint32_t rows) {
     if (rows < SHAPE_WIDE_FROM) return 0;
     return sizeof(float) *
            (shape_wide_rows(rows) * (a + SHAPE_WIDE_LDC) + depth * SHAPE_WIDE_OUTPUTS_MAX);
+}
+
+static inline size_t shape_cache_bytes(const struct cpu_pool *pool) {
+    return pool->cache_bytes > 0 ? pool->cache_bytes : CPU_CACHE_BYTES_ASSUMED;
+}
+
+// Panels that half of a core's cache holds, at least one group of them: the rest is for the rows.
+static inline uint32_t shape_cached_panels(const struct cpu_pool *pool, size_t panel_bytes) {
+    size_t panels = shape_cache_bytes(pool) / 2 / panel_bytes;
+    if (panels < SHAPE_GROUP_PANELS) return SHAPE_GROUP_PANELS;
+    return panels < UINT32_MAX ? (uint32_t)panels : UINT32_MAX;
+}
+
+// Expanded rows of `row_bytes` that two thirds of a core's cache hold.
+static inline uint32_t shape_cached_rows(const struct cpu_pool *pool, size_t row_bytes) {
+    size_t rows = shape_cache_bytes(pool) / 3 * 2 / row_bytes;
+    if (rows < SHAPE_WIDE_FROM) return SHAPE_WIDE_FROM;
+    return rows < SHAPE_WIDE_ROWS ? (uint32_t)rows : SHAPE_WIDE_ROWS;
 }
 
 static inline size_t shape_aligned(size_t bytes) {

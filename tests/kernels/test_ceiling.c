@@ -1,6 +1,7 @@
 // A ceiling that reads less than it says would be too high, so each way must read every word once.
 #include "engine/base/arena.h"
 #include "engine/base/rng.h"
+#include "kernels/cpu/cache.h"
 #include "kernels/cpu/ceiling.h"
 #include "tests/support/support.h"
 

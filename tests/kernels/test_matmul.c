@@ -123,6 +123,7 @@ static void test_equals_the_written_chain_at_the_cuts(void **state) {
     (void)state;
     struct rng r = rng_open(36, "matmul", "cuts");
     const uint32_t depths[] = {2 * 320, 640, 2 * 640, 3 * 320};
+    const size_t caches[] = {0, 64 << 10, 400 << 10, 1 << 20, 64 << 20};
     for (int round = 0; round < 24; round++) {
         uint32_t R = SHAPE_WIDE_FROM - 2 + ops_below(&r, 16), K = 1 + ops_below(&r, 9),
                  N = 1 + ops_below(&r, 40);
@@ -132,6 +133,7 @@ static void test_equals_the_written_chain_at_the_cuts(void **state) {
         if (round % 4 == 2) R = SHAPE_WIDE_ROWS - 1 + ops_below(&r, 3);
         if (round % 8 == 3) R = 2 * SHAPE_WIDE_ROWS + ops_below(&r, 3), K = 650;
         struct cpu_pool pool = ops_pool(1 + (int)ops_below(&r, 4));
+        pool.cache_bytes = caches[round % 5];
         struct product p = product_make(&r, R, K, N, round % 2 == 1);
         assert_chain(&pool, &p);
         product_free(&p);

@@ -114,6 +114,7 @@ static float *multiply(const struct cpu_ops *ops, const struct cpu_pool *pool,
 static void compare_product(struct rng *r, const struct product *p, const float *x,
                             const float *w) {
     struct cpu_pool one = ops_pool(1), many = ops_pool(1 + (int)ops_below(r, 8));
+    many.cache_bytes = (size_t)(64 << 10) << ops_below(r, 8);
     for (enum cpu_numerics numerics = CPU_BF16_1; numerics <= CPU_F32; numerics++) {
         const struct cpu_ops *c = plain(numerics);
         void *operands = ops_operands(c, x, p->R, p->K, p->ldx);
