@@ -9,19 +9,19 @@
 
 typedef cudaError_t attention_kernel(cudaStream_t, const struct attention_call *);
 
-#define SEQUENCE_PAGES 6
+#define DEVICE_SEQUENCE_PAGES 6
 
 // q, k and v of every position as bf16, and pages of two layers, the second of
 // which is used. Slots that were never written hold NaNs.
-struct sequence {
+struct device_sequence {
     struct attention_shape shape;
     uint32_t length, pages;
     uint16_t *q, *k, *v; // [length][H][E], [length][G][E] twice
-    uint16_t *host[SEQUENCE_PAGES];
-    void *page[SEQUENCE_PAGES], *list;
+    uint16_t *host[DEVICE_SEQUENCE_PAGES];
+    void *page[DEVICE_SEQUENCE_PAGES], *list;
 };
 
-static inline size_t sequence_layer(const struct attention_shape *s) {
+static inline size_t device_sequence_layer(const struct attention_shape *s) {
     return (size_t)2 * s->G * ATTENTION_PAGE * s->E; // elements
 }
 
@@ -29,11 +29,11 @@ static inline struct attention_shape shape_of(uint32_t H, uint32_t G, uint32_t E
                                               double softcap) {
     struct attention_shape s = {
         .H = H, .G = G, .E = E, .scale = 1.0 / sqrt(E), .window = window, .softcap = softcap};
-    s.page_offset = sequence_layer(&s) * sizeof(uint16_t);
+    s.page_offset = device_sequence_layer(&s) * sizeof(uint16_t);
     return s;
 }
 
-static inline uint16_t *sequence_random(struct rng *r, size_t n, float size) {
+static inline uint16_t *device_sequence_random(struct rng *r, size_t n, float size) {
     uint16_t *x = malloc(n * sizeof *x);
     assert_non_null(x);
     for (size_t i = 0; i < n; i++) x[i] = num_bf16(ops_normal(r) * size);
@@ -41,15 +41,15 @@ static inline uint16_t *sequence_random(struct rng *r, size_t n, float size) {
 }
 
 // Random q, k, v; no key is in the pages yet. `size` widens the scores.
-static inline struct sequence sequence_make(struct rng *r, struct attention_shape shape,
-                                            uint32_t length, float size) {
-    struct sequence s = {.shape = shape, .length = length};
+static inline struct device_sequence
+device_sequence_make(struct rng *r, struct attention_shape shape, uint32_t length, float size) {
+    struct device_sequence s = {.shape = shape, .length = length};
     s.pages = (length + ATTENTION_PAGE - 1) / ATTENTION_PAGE;
-    assert_true(s.pages <= SEQUENCE_PAGES);
-    s.q = sequence_random(r, (size_t)length * shape.H * shape.E, size);
-    s.k = sequence_random(r, (size_t)length * shape.G * shape.E, 1.0f);
-    s.v = sequence_random(r, (size_t)length * shape.G * shape.E, 1.0f);
-    size_t bytes = 2 * sequence_layer(&shape) * sizeof(uint16_t);
+    assert_true(s.pages <= DEVICE_SEQUENCE_PAGES);
+    s.q = device_sequence_random(r, (size_t)length * shape.H * shape.E, size);
+    s.k = device_sequence_random(r, (size_t)length * shape.G * shape.E, 1.0f);
+    s.v = device_sequence_random(r, (size_t)length * shape.G * shape.E, 1.0f);
+    size_t bytes = 2 * device_sequence_layer(&shape) * sizeof(uint16_t);
     for (uint32_t p = 0; p < s.pages; p++) {
         s.host[p] = malloc(bytes);
         assert_non_null(s.host[p]);
@@ -60,7 +60,7 @@ static inline struct sequence sequence_make(struct rng *r, struct attention_shap
     return s;
 }
 
-static inline void sequence_free(struct sequence *s) {
+static inline void device_sequence_free(struct device_sequence *s) {
     for (uint32_t p = 0; p < s->pages; p++) {
         free(s->host[p]);
         cudaFree(s->page[p]);
@@ -72,9 +72,9 @@ static inline void sequence_free(struct sequence *s) {
 }
 
 // Puts K and V of positions [from, to) into the pages.
-static inline void sequence_append(struct sequence *s, uint32_t from, uint32_t to) {
+static inline void device_sequence_append(struct device_sequence *s, uint32_t from, uint32_t to) {
     uint32_t G = s->shape.G, E = s->shape.E;
-    size_t layer = sequence_layer(&s->shape);
+    size_t layer = device_sequence_layer(&s->shape);
     for (uint32_t t = from; t < to; t++) {
         uint16_t *page = s->host[t / ATTENTION_PAGE] + layer;
         for (uint32_t g = 0; g < G; g++) {
@@ -91,7 +91,7 @@ static inline void sequence_append(struct sequence *s, uint32_t from, uint32_t t
 // Rows [from, to) of a sequence, whose keys are in the pages, with ranges to
 // watch for the rows [watch_from, watch_to) of the sequence.
 struct attend {
-    const struct sequence *s;
+    const struct device_sequence *s;
     uint32_t from, to;
     struct attention_key_range ranges[4];
     uint32_t count, watch_from, watch_to;
@@ -164,7 +164,7 @@ static inline uint16_t *attend(attention_kernel *kernel, struct attend *spans, u
 }
 
 // Rows [from, to) of one sequence, alone and unwatched, without a bad row.
-static inline uint16_t *attend_alone(attention_kernel *kernel, const struct sequence *s,
+static inline uint16_t *attend_alone(attention_kernel *kernel, const struct device_sequence *s,
                                      uint32_t from, uint32_t to) {
     struct attend span = {.s = s, .from = from, .to = to};
     uint32_t bad;
@@ -175,8 +175,8 @@ static inline uint16_t *attend_alone(attention_kernel *kernel, const struct sequ
 
 // Attention of row t and head h in double precision: E outputs, the weighted
 // mean of |v| of each in `size`, and the share on a range.
-static inline double reference(const struct sequence *s, uint32_t t, uint32_t h,
-                               struct attention_key_range range, double *out, double *size) {
+static inline double double_reference(const struct device_sequence *s, uint32_t t, uint32_t h,
+                                      struct attention_key_range range, double *out, double *size) {
     const struct attention_shape *a = &s->shape;
     uint32_t g = h / (a->H / a->G), E = a->E, first = 0;
     if (a->window != 0 && t >= a->window) first = t - a->window + 1;
