@@ -163,6 +163,29 @@ static void test_same_bits_for_any_chunks(void **state) {
     }
 }
 
+// Keys come in pairs, equal but for values that are neighbours among bf16 numbers: results lie next
+// to the middle of two such numbers, and the last bits of sums decide.
+static void test_order_of_sums(void **state) {
+    (void)state;
+    struct rng r = rng_open(69, "attention", "order");
+    struct device_sequence s = device_sequence_make(&r, shape_of(4, 1, 64, 0, 0), 700, 6.0f);
+    for (uint32_t t = 2; t < s.length; t++) {
+        uint16_t *k = s.k + t * 64, *v = s.v + t * 64;
+        if (t % 2 == 0) memcpy(k, k - 64, 64 * sizeof *k);
+        for (int e = 0; e < 64; e++) v[e] = (uint16_t)(s.v[64 + e] + (t % 2 == 0));
+    }
+    device_sequence_append(&s, 0, s.length);
+    const uint32_t from = 540;
+    uint16_t *a = attend_alone(kernels[0], &s, from, s.length);
+    EACH_KERNEL(k) {
+        uint16_t *b = attend_alone(kernels[k], &s, from, s.length);
+        assert_same(&s, a, b, from, s.length, names[k]);
+        free(b);
+    }
+    free(a);
+    device_sequence_free(&s);
+}
+
 // Several sequences in one call, against each alone.
 static void test_same_bits_in_company(void **state) {
     (void)state;
@@ -240,6 +263,7 @@ static void test_extreme_scores(void **state) {
     device_sequence_free(&s);
 }
 
+// Row 63 is the first of a warp of `prefill` and sees the last key of a tile: no key is hidden.
 static void test_names_the_bad_row(void **state) {
     (void)state;
     struct rng r = rng_open(66, "attention", "bad");
@@ -249,15 +273,15 @@ static void test_names_the_bad_row(void **state) {
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         struct device_sequence s = device_sequence_make(&r, shape_of(2, 1, 64, 0, 0), 100, 1.0f);
         s.k[40 * 64 + 5] = num_bf16(values[i].k);
-        s.q[(70 * 2 + 1) * 64 + 5] = num_bf16(values[i].q);
+        s.q[(63 * 2 + 1) * 64 + 5] = num_bf16(values[i].q);
         s.q[(90 * 2 + 0) * 64 + 5] = num_bf16(values[i].q);
         s.q[(30 * 2 + 0) * 64 + 5] = num_bf16(i < 2 ? values[i].q : 1.0f); // does not see key 40
         device_sequence_append(&s, 0, s.length);
         EACH_KERNEL(k) {
-            struct attend span = {.s = &s, .from = 20, .to = 95};
+            struct attend span = {.s = &s, .from = 15, .to = 95};
             uint32_t bad;
             free(attend(kernels[k], &span, 1, &bad));
-            assert_int_equal(bad, 70 - 20);
+            assert_int_equal(bad, 63 - 15);
         }
         device_sequence_free(&s);
     }
@@ -333,6 +357,7 @@ int main(void) {
         cmocka_unit_test(test_near_double_precision),
         cmocka_unit_test(test_rounds_where_the_cpu_does),
         cmocka_unit_test(test_same_bits_for_any_chunks),
+        cmocka_unit_test(test_order_of_sums),
         cmocka_unit_test(test_same_bits_in_company),
         cmocka_unit_test(test_unseen_slots_do_not_matter),
         cmocka_unit_test(test_extreme_scores),
