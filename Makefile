@@ -28,10 +28,10 @@ bench:
 	    --peer-python "$(PEER_PYTHON)" --llama-bench "$(LLAMA_BENCH)" $(BENCH_OPTIONS)
 
 format:
-	clang-format -i $$(git ls-files '*.[ch]' '*.cu' '*.cpp')
+	clang-format -i $$(git ls-files '*.[ch]' '*.cu' '*.cuh' '*.cpp')
 
 lint:
-	clang-format --dry-run --Werror $$(git ls-files '*.[ch]' '*.cu' '*.cpp')
+	clang-format --dry-run --Werror $$(git ls-files '*.[ch]' '*.cu' '*.cuh' '*.cpp')
 	cmake --preset clang >/dev/null
 	cmake --build --preset clang
 

@@ -1,5 +1,4 @@
 // The fragments of mma.m16n8k16 and ldmatrix: which lane holds which elements (PTX manual).
-#include "kernels/cpu/env.h"
 #include "kernels/simt/matrix.h"
 #include "kernels/simt/block.h"
 #include "kernels/simt/mma.h"
@@ -26,10 +25,7 @@ static void multiply(unsigned, const void *const *in, void *const *) {
         }
         for (int q = 0; q < 4; q++) t.c[row + q / 2 * 8][column + q % 2] = m->c[q];
     }
-    unsigned saved = _mm_getcsr(); // tensor cores flush nothing
-    _mm_setcsr(ENV_MASKS);
     mma_multiply(&t, simt_get_options().capability);
-    _mm_setcsr(saved);
     for (int lane = 0; lane < WARP; lane++) {
         float *c = ((const mma_lane *)in[lane])->c;
         for (int q = 0; q < 4; q++) c[q] = t.c[lane / 4 + q / 2 * 8][lane % 4 * 2 + q % 2];

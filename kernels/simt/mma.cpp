@@ -1,6 +1,8 @@
 // See mma.h. Whole numbers throughout; loops over the eight columns of a row become vectors.
 #include "kernels/simt/mma.h"
 
+#include "kernels/cpu/env.h"
+
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -184,7 +186,10 @@ AVX2 static void avx2_sm90(mma_tile *t) {
 void mma_multiply(mma_tile *t, int capability) {
     static multiplier *const table[2][2] = {{plain_sm80, plain_sm90}, {avx2_sm80, avx2_sm90}};
     static const bool avx2 = __builtin_cpu_supports("avx2");
+    unsigned saved = _mm_getcsr(); // of a kernel, which flushes subnormals; tensor cores do not
+    _mm_setcsr(ENV_MASKS);
     table[avx2][capability >= 90](t);
+    _mm_setcsr(saved);
 }
 
 } // namespace simt

@@ -10,6 +10,9 @@ extern "C" {
 
 // to[i] = bf16(from[i]), `to` as bits.
 cudaError_t launch_round(void *to, const float *from, int count, cudaStream_t stream);
+// to[i] = a[i] b[i].
+cudaError_t launch_multiply(float *to, const float *a, const float *b, int count,
+                            cudaStream_t stream);
 // sums[block] of `width` values each, by shuffles and shared memory; width a multiple of 32.
 cudaError_t launch_sums(float *sums, const float *from, int blocks, int width, cudaStream_t stream);
 // Reverses each run of 64 values through dynamic shared memory.

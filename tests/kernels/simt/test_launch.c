@@ -36,6 +36,24 @@ static void rounds_a_ragged_grid(void **state) {
     ASSERT_CUDA(cudaFree(from));
 }
 
+// As on the CPU: subnormal operands and results are zeros of their sign (NUMERICS.md). Host code
+// behind the launch counts them as before.
+static void flushes_subnormals(void **state) {
+    (void)state;
+    static const float a[] = {0x1p-100f, 0x1p-130f, -0x1p-126f, 0x1p-126f, -3.0f};
+    static const float b[] = {0x1p-40f, 0x1p20f, 0.5f, 1.0f, 5.0f};
+    static const float expected[] = {0.0f, 0.0f, -0.0f, 0x1p-126f, -15.0f};
+    enum { VALUES = sizeof a / sizeof *a };
+    float *left = on_device(a, VALUES), *right = on_device(b, VALUES), got[VALUES];
+    ASSERT_CUDA(launch_multiply(left, left, right, VALUES, NULL));
+    ASSERT_CUDA(cudaMemcpy(got, left, sizeof got, cudaMemcpyDeviceToHost));
+    assert_memory_equal(got, expected, sizeof got);
+    volatile float small = 0x1p-126f, half = 0.5f;
+    assert_true(small * half != 0.0f);
+    ASSERT_CUDA(cudaFree(left));
+    ASSERT_CUDA(cudaFree(right));
+}
+
 static float sum_of_warp(const float *v) {
     float sums[32];
     memcpy(sums, v, sizeof sums);
@@ -88,6 +106,7 @@ static void reverses_in_a_graph(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rounds_a_ragged_grid, test_arena_open, test_arena_close),
+        cmocka_unit_test(flushes_subnormals),
         cmocka_unit_test_setup_teardown(sums_blocks, test_arena_open, test_arena_close),
         cmocka_unit_test_setup_teardown(reverses_in_a_graph, test_arena_open, test_arena_close),
     };

@@ -7,6 +7,10 @@ static __global__ void round_kernel(__nv_bfloat16 *to, const float *from, int co
     if (i < count) to[i] = __float2bfloat16(from[i]);
 }
 
+static __global__ void multiply_kernel(float *to, const float *a, const float *b) {
+    to[threadIdx.x] = a[threadIdx.x] * b[threadIdx.x];
+}
+
 static __global__ void sums_kernel(float *sums, const float *from, int width) {
     SHARED(float, of_warps, [32]);
     const int thread = (int)threadIdx.x;
@@ -31,6 +35,12 @@ template <int width> static __global__ void reverse_kernel(float *values) {
 
 cudaError_t launch_round(void *to, const float *from, int count, cudaStream_t stream) {
     LAUNCH(round_kernel, (count + 127) / 128, 128, 0, stream, (__nv_bfloat16 *)to, from, count);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_multiply(float *to, const float *a, const float *b, int count,
+                            cudaStream_t stream) {
+    LAUNCH(multiply_kernel, 1, count, 0, stream, to, a, b);
     return cudaGetLastError();
 }
 
