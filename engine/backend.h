@@ -200,8 +200,9 @@ struct backend_ops {
 // A device beside the processor.
 struct backend_device {
     char name[256];
-    int capability;      // compute capability, 90 for 9.0
-    int driver, runtime; // CUDA versions, 13000 for 13.0
+    int capability;       // compute capability, 90 for 9.0
+    char driver_name[64]; // "580.65.06", or ""
+    int driver, runtime;  // CUDA versions, 13000 for 13.0
     uint64_t memory_bytes;
 };
 

@@ -439,6 +439,22 @@ static int check_numerics(const char *numerics, struct err *e) {
          numerics);
 }
 
+// The driver's own version, which CUDA does not tell: "NVRM version: NVIDIA UNIX x86_64 Kernel
+// Module  580.65.06  Sun ...".
+static void read_driver_name(char *out, size_t size) {
+    char line[256] = "";
+    FILE *f = fopen("/proc/driver/nvidia/version", "re");
+    if (f != NULL && fgets(line, sizeof line, f) == NULL) line[0] = '\0';
+    if (f != NULL) fclose(f);
+    out[0] = '\0';
+    for (const char *p = line; *p != '\0'; p += strcspn(p, " \n"), p += strspn(p, " \n")) {
+        size_t digits = strspn(p, "0123456789."), word = strcspn(p, " \n");
+        if (digits != word || memchr(p, '.', word) == NULL) continue;
+        snprintf(out, size, "%.*s", (int)word, p);
+        return;
+    }
+}
+
 int backend_cuda_open(const struct backend_options *options, struct backend **out, struct err *e) {
     TRY(check_numerics(options->numerics, e));
     const struct cuda_ops *table;
@@ -455,6 +471,7 @@ int backend_cuda_open(const struct backend_options *options, struct backend **ou
                                        .runtime = facts.runtime,
                                        .memory_bytes = facts.memory_bytes};
     snprintf(c->facts.name, sizeof c->facts.name, "%s", facts.name);
+    read_driver_name(c->facts.driver_name, sizeof c->facts.driver_name);
     c->base = (struct backend){
         .ops = &CUDA_OPS,
         .name = "cuda",

@@ -1,10 +1,12 @@
 #include "engine/provider.h"
 
+#include "engine/backend.h"
 #include "engine/provider_fixture.h"
 #include "engine/provider_local.h"
 #include "engine/provider_simulated.h"
 
 #include <assert.h>
+#include <string.h>
 
 const char *provider_finish_name(enum provider_finish f) {
     switch (f) {
@@ -15,6 +17,18 @@ const char *provider_finish_name(enum provider_finish f) {
     }
     assert(!"a finish that has a name");
     return "error";
+}
+
+struct provider_class provider_class_of(const struct provider_options *options) {
+    struct backend_options o = {.name = options->backend, .numerics = options->numerics};
+    struct backend *b;
+    if (options->fixture != NULL) return (struct provider_class){"fixture", options->numerics};
+    if (options->simulated != NULL) return (struct provider_class){"simulated", options->numerics};
+    if (backend_open(&o, &b, NULL) != 0)
+        return (struct provider_class){strcmp(o.name, "cuda") == 0 ? "cuda" : "cpu", o.numerics};
+    struct provider_class class = {b->name, b->numerics};
+    backend_close(b);
+    return class;
 }
 
 int provider_open(const struct provider_options *options, struct provider **out, struct err *e) {

@@ -182,6 +182,14 @@ struct provider_options {
     bool plan_only; // tokenizer and template only: submit is refused, weights stay closed
 };
 
+// What computes on this machine under these options, known without opening files. A backend that
+// was asked for by name and cannot be used here keeps its name.
+struct provider_class {
+    const char *backend;  // "cpu", "cuda", "fixture", "simulated"
+    const char *numerics; // id of the arithmetic
+};
+struct provider_class provider_class_of(const struct provider_options *options);
+
 int provider_open(const struct provider_options *options, struct provider **out, struct err *e);
 
 #endif

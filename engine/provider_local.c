@@ -4,6 +4,7 @@
 #include "engine/model.h"
 #include "engine/walk.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +142,23 @@ static json_t *identity_of(const struct local *l, const struct provider_options 
     return j;
 }
 
+static json_t *cuda_version(int version) {
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
+    return json_text_c(text);
+}
+
+static void put_device(json_t *j, const struct backend_device *d) {
+    char capability[32];
+    snprintf(capability, sizeof capability, "%d.%d", d->capability / 10, d->capability % 10);
+    json_put(j, "device", json_text_c(d->name));
+    json_put(j, "compute_capability", json_text_c(capability));
+    json_put(j, "device_memory_bytes", json_integer((json_int_t)d->memory_bytes));
+    json_put(j, "driver", json_text_c(d->driver_name));
+    json_put(j, "driver_cuda", cuda_version(d->driver));
+    json_put(j, "runtime_cuda", cuda_version(d->runtime));
+}
+
 static json_t *manifest_of(const struct local *l, const struct provider_options *o,
                            const struct backend *b, uint32_t context_tokens) {
     const struct model *m = l->model;
@@ -156,6 +174,7 @@ static json_t *manifest_of(const struct local *l, const struct provider_options 
     json_put(j, "op_table", json_text_c(b->op_table));
     json_put(j, "threads", json_integer(b->threads));
     if (b->note[0] != '\0') json_put(j, "backend_note", json_text_c(b->note));
+    if (b->device != NULL) put_device(j, b->device);
     return j;
 }
 

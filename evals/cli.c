@@ -312,6 +312,12 @@ static int end_output(int code) {
 }
 
 static int run_program(int argc, char **argv) {
+    struct err e;
+    if (argc > 2 && strcmp(argv[1], "--cuda-plugin") == 0) {
+        if (cli_use_plugin(argv[2], &e) != 0) return cli_fail("--cuda-plugin", &e);
+        argc -= 2;
+        argv += 2;
+    }
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;

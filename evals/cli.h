@@ -85,6 +85,9 @@ void cli_print_json(json_t *value);
 struct summary_gate;
 json_t *cli_gates_json(const struct summary_gate *gates, int count);
 
+// Puts another CUDA plug-in in force than the installed one.
+int cli_use_plugin(const char *path, struct err *e);
+
 // Text that may come from outside, as escape_terminal gives it.
 void cli_print_clean(FILE *out, const char *text);
 

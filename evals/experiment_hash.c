@@ -2,6 +2,7 @@
 #include "evals/experiment.h"
 
 #include "engine/base/file.h"
+#include "engine/provider.h"
 
 #include <string.h>
 
@@ -67,11 +68,13 @@ int experiment_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE
     json_compact(resolved, &text);
     for (int i = 0; i < x->model_count; i++) {
         const struct experiment_model *m = &x->models[i];
-        const char *backend = m->fixture != NULL                ? "fixture"
-                              : m->simulated != NULL            ? "simulated"
-                              : strcmp(m->backend, "cuda") == 0 ? "cuda"
-                                                                : "cpu";
-        buf_printf(&text, "\n%s %s", m->numerics, backend);
+        const struct provider_class class =
+            provider_class_of(&(struct provider_options){.path = m->path,
+                                                         .fixture = m->fixture,
+                                                         .simulated = m->simulated,
+                                                         .backend = m->backend,
+                                                         .numerics = m->numerics});
+        buf_printf(&text, "\n%s %s", class.numerics, class.backend);
     }
     hash_bytes(text.p, text.n, hex);
     buf_free(&text);

@@ -403,11 +403,23 @@ static int check_memory(const struct experiment *x, struct provider *const *prov
     return 0;
 }
 
+// Why a model whose backend was left open runs on the processor.
+static void tell_backends(const struct experiment *x, struct provider *const *providers) {
+    const char *told = "";
+    for (int i = 0; i < x->model_count; i++) {
+        const json_t *note = json_object_get(providers[i]->what.manifest, "backend_note");
+        if (note == NULL || strcmp(told, json_string_value(note)) == 0) continue;
+        told = json_string_value(note);
+        log_info("model %s runs on the CPU: %s", x->models[i].id, told);
+    }
+}
+
 static int set_up(const struct experiment *x, const struct run_options *options, const char *folder,
                   struct setup *s, struct arena *a, struct err *e) {
     TRY(run_providers_open(x, options, a, &s->providers, e));
     s->identity = run_identity(x, s->providers, s->request_sha256, NULL);
     s->manifest = run_manifest(x, s->providers);
+    tell_backends(x, s->providers);
     if (options->reuse_count > 0)
         TRY(reuse_open(x, s->providers, s->identity, folder, options->reuse, options->reuse_count,
                        a, &s->reuse, e));
