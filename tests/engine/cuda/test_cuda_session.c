@@ -182,11 +182,58 @@ static void test_refusals(void **state) {
     model_close(m);
 }
 
+// One token whose keys overflow: the layer and position are told, and the sequence stays as it was.
+static void test_values_that_are_not_finite(void **state) {
+    (void)state;
+    enum { BAD = 50, ELEMENT = 7, D = 128, V = 320, COUNT = 100, AT = 77 };
+    const char *path =
+        probe_model("overflow", &(struct tiny_model_options){.D = D, .H = 2, .G = 1, .V = V});
+    for (uint64_t id = 0; id < V; id++)
+        tiny_model_patch(path, "token_embd.weight", id * D + ELEMENT, id == BAD ? 1.0f : 0.0f);
+    tiny_model_patch(path, "blk.0.attn_norm.weight", ELEMENT, 1e30f);
+    tiny_model_patch(path, "blk.0.attn_k.weight", ELEMENT, 1e10f);
+    int32_t ids[COUNT];
+    uint64_t hashes[COUNT];
+    probe_ids(4, V, ids, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        if (ids[i] == BAD) ids[i] = BAD + 1;
+    ids[AT] = BAD;
+    struct session_options o = {.backend = "cuda", .chunk_tokens = 32, .context_tokens = 128};
+    struct probe p = probe_open(path, &o);
+    struct kv_sequence *s = probe_sequence(&p);
+    probe_feed(&p, s, ids, 20, hashes);
+    struct err e = {0};
+    struct probe_part part = {s, ids + 20, COUNT - 20, hashes};
+    ASSERT_FAILS(probe_feed_parts(&p, &part, 1, &e), e, ERR_NUMERIC, "layer 0, position 77: a key");
+    assert_int_equal(s->length, 20);
+    part.count = AT - 20;
+    ASSERT_OK(probe_feed_parts(&p, &part, 1, &e), e);
+    probe_close(&p);
+}
+
+static void test_weights_that_are_not_finite(void **state) {
+    (void)state;
+    const char *path =
+        probe_model("broken", &(struct tiny_model_options){.D = 128, .H = 2, .G = 1});
+    tiny_model_patch(path, "blk.1.attn_v.weight", 4000, INFINITY);
+    struct session_options o = {.backend = "cuda", .context_tokens = 128};
+    struct model *m;
+    struct session *s;
+    struct err e = {0};
+    ASSERT_OK(model_open(path, test_arena, &m, &e), e);
+    ASSERT_FAILS(session_open(m, &o, &s, &e), e, ERR_MODEL, "blk.1.attn_v.weight: holds a NaN");
+    model_close(m);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_arena_open, test_arena_close)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_golden), TEST(test_against_cpu),
-                                       TEST(test_is_described), TEST(test_refusals)};
+    const struct CMUnitTest tests[] = {TEST(test_golden),
+                                       TEST(test_against_cpu),
+                                       TEST(test_is_described),
+                                       TEST(test_refusals),
+                                       TEST(test_values_that_are_not_finite),
+                                       TEST(test_weights_that_are_not_finite)};
     simt_from_environment();
     backend_plugin_use(lacuna_cuda_ops());
     return cmocka_run_group_tests_name("cuda session", tests, NULL, NULL);
