@@ -15,17 +15,18 @@ static cudaError_t launch(cudaStream_t stream, const struct attention_call *c) {
     return cudaGetLastError();
 }
 
-// Blocks of 64 rows need more shared memory than some devices give to a block; 32 rows need no
-// more.
-static cudaError_t launch_256(cudaStream_t stream, const struct attention_call *c) {
+// Blocks of 16 MANY rows read keys less often, but need more shared memory than some devices give
+// to a block; few rows leave most of such a block idle.
+template <int E, int FEW, int MANY, int STAGES>
+static cudaError_t launch_fitting(cudaStream_t stream, const struct attention_call *c) {
     int device, most;
     cudaError_t failed = cudaGetDevice(&device);
     if (failed == cudaSuccess)
         failed = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (failed != cudaSuccess) return failed;
-    bool fits = sizeof(prefill_shared<prefill_shape<256, 4, 3>>) <= (size_t)most;
-    return fits && c->limits.rows > 32 ? launch<256, 4, 3>(stream, c)
-                                       : launch<256, 2, 3>(stream, c);
+    bool fits = sizeof(prefill_shared<prefill_shape<E, MANY, STAGES>>) <= (size_t)most;
+    return fits && c->limits.rows > 16 * FEW ? launch<E, MANY, STAGES>(stream, c)
+                                             : launch<E, FEW, STAGES>(stream, c);
 }
 
 cudaError_t attention_prefill_launch(cudaStream_t stream, const struct attention_call *c) {
@@ -34,7 +35,7 @@ cudaError_t attention_prefill_launch(cudaStream_t stream, const struct attention
     case 64: return launch<64, 4, 4>(stream, c);
     case 80: return launch<80, 4, 4>(stream, c);
     case 96: return launch<96, 4, 4>(stream, c);
-    case 128: return launch<128, 4, 4>(stream, c);
-    default: return launch_256(stream, c);
+    case 128: return launch_fitting<128, 4, 8, 4>(stream, c);
+    default: return launch_fitting<256, 2, 4, 3>(stream, c);
     }
 }

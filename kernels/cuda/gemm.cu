@@ -56,8 +56,11 @@ cudaError_t gemm_launch(cudaStream_t stream, const struct gemm_call *c) {
     struct gemm_result r = {
         c->y, c->ldy, c->R, c->N, c->bias, c->add, c->ldy % 2 == 0 && c->N % 2 == 0};
     if (c->R <= 16) return launch_few<16, 2, 6>(stream, o, r);
-    if (c->R <= 32) return launch_few<32, 4, 4>(stream, o, r);
-    if (c->R <= 64) return launch_few<64, 4, 3>(stream, o, r);
+    bool wide = parts(c->N, 64) >= GEMM_BLOCKS_WANTED;
+    if (c->R <= 32)
+        return wide ? launch_few<32, 4, 4>(stream, o, r) : launch_few<32, 2, 6>(stream, o, r);
+    if (c->R <= 64)
+        return wide ? launch_few<64, 4, 3>(stream, o, r) : launch_few<64, 2, 4>(stream, o, r);
     if (parts(c->R, 128) * parts(c->N, 256) >= GEMM_BLOCKS_WANTED)
         return launch_many<2, 4>(stream, o, r);
     if (parts(c->R, 128) * parts(c->N, 128) >= GEMM_BLOCKS_WANTED)

@@ -142,8 +142,8 @@ static void test_rows_do_not_know_their_company(void **state) {
     product_free(&p);
 }
 
-// Products large enough for the larger tiles: enough blocks of 128 by 128, and
-// of 128 by 256.
+// Products with enough blocks for the larger tiles: 128 by 128, 128 by 256, and 64 outputs of few
+// rows.
 static void test_large_tiles_give_the_same_bits(void **state) {
     (void)state;
     struct rng r = rng_open(53, "gemm", "tiles");
@@ -152,6 +152,8 @@ static void test_large_tiles_give_the_same_bits(void **state) {
         struct product p = product_make(&r, shapes[i].R, shapes[i].N, 72, 0, true, true);
         float *y = product_run(&p);
         assert_rows_alone(&p, y, 0, 1);
+        assert_rows_alone(&p, y, 20, 30);
+        assert_rows_alone(&p, y, 90, 64);
         assert_rows_alone(&p, y, shapes[i].R - 70, 70);
         free(y);
         product_free(&p);
