@@ -203,6 +203,7 @@ static struct session_options session_options_of(struct local *l, const struct p
                                       .numerics = o->numerics,
                                       .weights = o->weights,
                                       .threads = o->threads,
+                                      .op_table = o->op_table,
                                       .context_tokens = context,
                                       .beyond_trained = o->beyond_trained,
                                       .memory_bytes = o->memory_bytes,
@@ -240,7 +241,7 @@ static int forecast_memory(struct local *l, struct backend *b, const struct sess
 static int open_planning(struct local *l, const struct provider_options *o,
                          const struct session_options *session, struct err *e) {
     struct backend_options options = {
-        .name = o->backend, .numerics = o->numerics, .threads = o->threads};
+        .name = o->backend, .numerics = o->numerics, .op_table = o->op_table, .threads = o->threads};
     struct backend *b;
     TRY(backend_open(&options, &b, e));
     describe(l, o, b, session->context_tokens);

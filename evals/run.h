@@ -10,6 +10,7 @@ struct run_options {
     const char *folder;      // -o, or NULL: runs/NAME-<12 hex of the request>
     const char *runs_folder; // "runs"
     int threads;
+    const char *op_table; // of the CPU, by name; NULL: the fastest
     uint64_t memory_bytes;
     bool retry_errors; // trials that ended in `error` get another attempt
     // Folders of other runs of this experiment (its shards): their replies are taken over, and no

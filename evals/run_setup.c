@@ -28,6 +28,7 @@ int run_provider_open(const struct experiment *x, int model, const struct run_op
                                  .context_tokens = m->context_tokens,
                                  .beyond_trained = m->beyond_trained,
                                  .threads = options->threads,
+                                 .op_table = options->op_table,
                                  .memory_bytes = options->memory_bytes,
                                  .watched_spans = watched_spans,
                                  .plan_only = plan_only};

@@ -345,19 +345,17 @@ def table_text(rows):
     return "\n".join(lines) + "\n"
 
 
-def measure_sweep(arguments, lacuna):
-    """tests/bench/sweep.py, where llama-cpp-python is present: of the table that `run` takes."""
-    if not arguments.peer_python or arguments.short:
-        return {}
-    table = lacuna.bench("auto", "--prompt", "1", "--depth", "none", "--repeats", "1")["op_table"]
+def measure_sweep(arguments, table):
+    """tests/bench/sweep.py, where llama-cpp-python is present."""
     note(f"sweep, {table}")
     command = [arguments.peer_python, os.path.join(HERE, "sweep.py")]
     command += [arguments.lacuna, arguments.model, "--threads", str(arguments.threads), "--json"]
+    command += ["--op-table", table, "--pairs", str(arguments.sweep_pairs)]
     out = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if out.returncode != 0:
         note("  sweep.py failed; the line is left out")
-        return {}
-    return {table: json.loads(out.stdout)}
+        return None
+    return json.loads(out.stdout)
 
 
 def parse_arguments():
@@ -371,6 +369,7 @@ def parse_arguments():
     parser.add_argument("--op-table", metavar="LIST", help="with commas between (all that serve)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N")
     parser.add_argument("--pairs", type=int, default=5, metavar="N", help="turns of each (5)")
+    parser.add_argument("--sweep-pairs", type=int, default=1, metavar="N", help="of the sweep (1)")
     parser.add_argument("--short", action="store_true", help="no long prompts and no sweep")
     parser.add_argument("--json", metavar="FILE", help="write everything that was measured there")
     parser.add_argument("--markdown", metavar="FILE", help="write the report there, too")
@@ -396,7 +395,9 @@ def main():
         results.add(
             *take_turns(lacuna, tables, peers, settings, tests, repeats, arguments.pairs)
         )
-    results.sweep = measure_sweep(arguments, lacuna)
+    if arguments.peer_python and not arguments.short:
+        sweeps = {table: measure_sweep(arguments, table) for table in tables}
+        results.sweep = {table: sweep for table, sweep in sweeps.items() if sweep}
     facts = dict(lacuna.facts, date=datetime.date.today().isoformat(), pairs=arguments.pairs)
     facts["peers"] = {p.name: p.version for p in peers}
     text = "\n".join(

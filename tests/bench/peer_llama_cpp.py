@@ -72,7 +72,8 @@ class Peer:
         ll.llama_log_set(quiet, ctypes.c_void_p(0))
         ll.llama_backend_init()
         p = ll.llama_model_default_params()
-        p.use_extra_bufts = False  # repacking into AMX tiles crashes on some processors
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            p.use_extra_bufts = "amx" not in f.read()  # repacking into AMX tiles crashes
         self.model = ll.llama_model_load_from_file(path.encode(), p)
         if not self.model:
             raise SystemExit(f"llama.cpp: cannot load {path}")

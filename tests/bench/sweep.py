@@ -30,6 +30,7 @@ def arguments():
     p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
                    help="as of lacuna run: repeats=1 makes a short sweep")
     p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--op-table", metavar="NAME", help="as of lacuna run")
     p.add_argument("--pairs", type=int, default=1, help="how often both run in turn (1)")
     p.add_argument("--json", action="store_true", help="for programs")
     p.add_argument("--peer", help=argparse.SUPPRESS)  # of the processes that this one starts
@@ -60,7 +61,8 @@ def time_lacuna(a):
     with tempfile.TemporaryDirectory() as folder:
         run = os.path.join(folder, "run")
         begun = time.monotonic()
-        lacuna(a, "run", "-o", run, "--threads", str(a.threads))
+        table = ["--op-table", a.op_table] if a.op_table else []
+        lacuna(a, "run", "-o", run, "--threads", str(a.threads), *table)
         seconds = time.monotonic() - begun
         with open(os.path.join(run, "resolved.json")) as f:
             most = json.load(f)["generation"]["max_tokens"]
