@@ -240,8 +240,10 @@ static int forecast_memory(struct local *l, struct backend *b, const struct sess
 
 static int open_planning(struct local *l, const struct provider_options *o,
                          const struct session_options *session, struct err *e) {
-    struct backend_options options = {
-        .name = o->backend, .numerics = o->numerics, .op_table = o->op_table, .threads = o->threads};
+    struct backend_options options = {.name = o->backend,
+                                      .numerics = o->numerics,
+                                      .op_table = o->op_table,
+                                      .threads = o->threads};
     struct backend *b;
     TRY(backend_open(&options, &b, e));
     describe(l, o, b, session->context_tokens);

@@ -222,14 +222,14 @@ static inline void wide_part(const struct matmul_call *m, struct wide_slice *s,
         uint32_t left = piece->panel_end - p, panels = left < WIDE_PANELS ? left : WIDE_PANELS;
         uint32_t local = p - piece->panel, after = left - panels;
         const OPERAND *b = weights + local * panel_elements, *next = b + panels * panel_elements;
-        wide_expand_panels(s->b, b, panel_elements, panels, from, depth);
+        block_expand(s->b, b, panel_elements, panels, WIDE_PANELS, from, depth);
         for (uint32_t done = 0, rows; done < count; done += rows) {
             rows = block_rows(count, done);
             float *c = s->c; // chains that need not rest share one place
             if (!first || !last) c += (size_t)done * SHAPE_WIDE_LDC + (size_t)local * CPU_PANEL;
             if (last) matmul_prefetch_outputs(m, piece->row + done, rows, p, panels);
-            wide_prefetch_panels(next, panel_elements, after < panels ? after : panels, from,
-                                 depth / 2 * done / count, depth / 2 * (done + rows) / count);
+            block_prefetch(next, panel_elements, after < panels ? after : panels, from,
+                           depth / 2 * done / count, depth / 2 * (done + rows) / count);
             wide_rows(s->a + (size_t)done * WIDE_STRIDE, rows, s->b, depth, first, c,
                       SHAPE_WIDE_LDC);
             if (last) matmul_finish(m, c, SHAPE_WIDE_LDC, piece->row + done, rows, p, panels);

@@ -3,6 +3,7 @@
 #include "kernels/cpu/body_rows.h"
 #include "kernels/cpu/body_compact.h"
 #ifdef WIDE_PANELS
+#include "kernels/cpu/body_block.h"
 #include "kernels/cpu/body_wide.h"
 #endif
 #include "kernels/cpu/body_matmul.h"

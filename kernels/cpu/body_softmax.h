@@ -21,8 +21,7 @@ struct softmax_row {
     float scale;
     struct attention_keys keys; // visible
     float m_c;                  // 0 without a visible key
-    bool tight;                 // no exponent is below NUM_E_MIN
-    bool finite;                // no score is infinite; NaNs may or may not show
+    bool tight;                 // no exponent is below NUM_E_MIN, so no score is infinite
 };
 
 static inline bool softmax_at_edge(struct attention_keys keys, uint32_t i) {
@@ -51,14 +50,12 @@ static inline void softmax_bounds(struct softmax_row *row) {
     float lowest = lanes_min_of(min) * row->scale, highest = lanes_max_of(max) * row->scale;
     row->m_c = ceiling(highest);
     row->tight = lowest - row->m_c >= NUM_E_MIN;
-    row->finite = isfinite(lowest) && isfinite(highest);
 }
 
 // Where a score is more than its chain times a positive factor, scores take the chains' place.
 static inline struct softmax_row softmax_row_of(const struct attention_call *c, float *chain,
                                                 struct attention_keys keys) {
-    struct softmax_row row = {
-        .chain = chain, .scale = c->score_scale, .keys = keys, .finite = true};
+    struct softmax_row row = {.chain = chain, .scale = c->score_scale, .keys = keys};
     if (keys.from >= keys.to) return row;
     if (c->cap_scale != 0.0f || !(c->score_scale > 0.0f)) {
         for (uint32_t i = keys.from / NUM_LANES * NUM_LANES; i < keys.to; i += NUM_LANES)
@@ -129,7 +126,6 @@ static inline struct softmax_sums softmax(const struct softmax_row *row, uint32_
         sums = row->tight ? softmax_weights(row, true, true) : softmax_weights(row, false, true);
     else
         sums = row->tight ? softmax_weights(row, true, false) : softmax_weights(row, false, false);
-    sums.finite &= row->finite;
     softmax_clear(row->chain, lo, keys.from / NUM_LANES * NUM_LANES);
     softmax_clear(row->chain, (keys.to + NUM_LANES - 1) / NUM_LANES * NUM_LANES, hi);
     return sums;
