@@ -215,6 +215,7 @@ struct backend {
     const struct backend_device *device; // NULL: the processor
     uint32_t operand_bytes;
     uint32_t row_alignment; // row strides of operands are multiples of this many elements
+    uint32_t pass_rows;     // of a pass that is not asked for otherwise
     int threads;
 };
 

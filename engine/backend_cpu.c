@@ -540,6 +540,7 @@ int backend_cpu_open(const struct backend_options *options, struct backend **out
         .note = "",
         .operand_bytes = table->operand_bytes,
         .row_alignment = 2,
+        .pass_rows = 512,
         .threads = threads,
     };
     *out = &c->base;

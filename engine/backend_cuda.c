@@ -28,7 +28,7 @@ struct backend_cuda {
     struct backend_device facts;
     struct backend_limits limits;
     const struct backend_pass *pass;
-    float *angles; // host, [rows][rotary]
+    double *frequencies; // host, of the rotation
     struct cuda_span *spans, *wanted_spans;
     struct cuda_watch *watches, *wanted_watches;
 };
@@ -40,7 +40,7 @@ static struct backend_cuda *cuda_of(struct backend *b) {
 static void cuda_close(struct backend *b) {
     struct backend_cuda *c = cuda_of(b);
     c->table->close(c->device);
-    free(c->angles);
+    free(c->frequencies);
     free(c->spans);
     free(c->wanted_spans);
     free(c->watches);
@@ -85,7 +85,7 @@ static int cuda_prepare(struct backend *b, const struct backend_limits *limits, 
              "use backend cpu",
              l.E);
     c->limits = *limits;
-    c->angles = host_array((size_t)l.rows * l.E, sizeof *c->angles);
+    c->frequencies = host_array(l.E, sizeof *c->frequencies);
     c->spans = host_array(l.rows, sizeof *c->spans);
     c->wanted_spans = host_array(l.rows, sizeof *c->wanted_spans);
     c->watches = host_array(l.rows, sizeof *c->watches);
@@ -289,6 +289,7 @@ static void cuda_begin(struct backend *b, const struct backend_pass *pass) {
     set_spans(pass->wanted_spans, pass->wanted_span_count, c->wanted_spans, c->wanted_watches);
     struct cuda_pass p = {.rows = pass->rows,
                           .ids = pass->ids,
+                          .positions = pass->positions,
                           .spans = c->spans,
                           .wanted_spans = c->wanted_spans,
                           .span_count = pass->span_count,
@@ -308,10 +309,8 @@ static void cuda_embed(struct backend *b, const struct backend_matrix *rows, flo
 static void cuda_angles(struct backend *b, const struct backend_rotation *r, float *cos_sin) {
     struct backend_cuda *c = cuda_of(b);
     assert(r->rotary <= c->limits.E);
-    for (uint32_t i = 0; i < c->pass->rows; i++)
-        cpu_rope_angles(r->base, r->rotary, r->factors, c->pass->positions[i],
-                        c->angles + (size_t)i * r->rotary);
-    cuda_upload(b, cos_sin, c->angles, (size_t)c->pass->rows * r->rotary * sizeof *c->angles);
+    cpu_rope_frequencies(r->base, r->rotary, r->factors, c->frequencies);
+    c->table->angles(c->device, c->frequencies, r->rotary, cos_sin);
 }
 
 static void cuda_gather(struct backend *b, const void *from, size_t row_bytes, void *to) {
@@ -480,6 +479,7 @@ int backend_cuda_open(const struct backend_options *options, struct backend **ou
         .device = &c->facts,
         .operand_bytes = sizeof(uint16_t),
         .row_alignment = CUDA_ROW_ALIGNMENT,
+        .pass_rows = 4096,
         .threads = 1,
     };
     *out = &c->base;

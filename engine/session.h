@@ -17,7 +17,7 @@ struct session_options {
     int threads;             // 0: as many as the process may use
     uint32_t context_tokens; // most positions of a sequence; 0: the trained context
     bool beyond_trained;     // context_tokens may exceed the trained context
-    uint32_t chunk_tokens;   // rows of one pass; 0: 512. Changes no bit
+    uint32_t chunk_tokens;   // rows of one pass; 0: the backend's choice. Changes no bit
     uint32_t sequences;      // at once; 0: 1
     uint32_t watched;        // most ranges that the items of one call watch together
     // KV pages: as many as memory gives between the two. 0: one context and a page for a fork; the

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_CHUNK 512
-
 static double mib(uint64_t bytes) {
     return (double)bytes / 1048576.0;
 }
@@ -100,7 +98,7 @@ int session_plan_make(struct backend *b, const struct model *m, const struct ses
                       struct session_plan *out, struct err *e) {
     struct session_plan p = {0};
     TRY(session_context_tokens(m, o->context_tokens, o->beyond_trained, &p.context_tokens, e));
-    p.chunk_tokens = o->chunk_tokens != 0 ? o->chunk_tokens : DEFAULT_CHUNK;
+    p.chunk_tokens = o->chunk_tokens != 0 ? o->chunk_tokens : b->pass_rows;
     p.sequences = o->sequences != 0 ? o->sequences : 1;
     p.watched = o->watched;
     TRY(b->ops->memory_free_bytes(b, &p.free_bytes, e));

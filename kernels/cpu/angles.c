@@ -1,11 +1,12 @@
 // Double-precision functions of the program's own: angles of the rotation and sampling weights. No
 // fused operations, so every processor gives the same bits.
+#include "kernels/angles.h"
 #include "kernels/cpu/ops.h"
 
 #include <assert.h>
 #include <string.h>
 
-// 1/k! for k = 0 ..; Taylor polynomials on the reduced ranges leave errors below 1e-17.
+// 1/k! for k = 0 .. 14; the Taylor polynomial on the reduced range leaves errors below 1e-17.
 static const double inverse_factorial[] = {
     0x1p+0,
     0x1p+0,
@@ -22,10 +23,6 @@ static const double inverse_factorial[] = {
     0x1.1eed8eff8d898p-29,
     0x1.6124613a86d09p-33,
     0x1.93974a8c07c9dp-37,
-    0x1.ae7f3e733b81fp-41,
-    0x1.ae7f3e733b81fp-45,
-    0x1.952c77030ad4ap-49,
-    0x1.6827863b97d97p-53,
 };
 
 #define LN_2 0x1.62e42fefa39efp-1
@@ -81,25 +78,16 @@ static double log2_double(double x) {
     return (double)e + ln * LOG2_E;
 }
 
-// cos and sin of x, 0 <= x < 2^33: x = n pi/2 + r with pi/2 in pieces of 21 bits, so that n times a
-// piece is exact and the subtractions lose nothing but the last rounding.
-static void cos_sin_double(double x, double *cosine, double *sine) {
-    double n = (x * 0x1.45f306dc9c883p-1 + ROUND) - ROUND;
-    double r = x - n * 0x1.921fbp+0;
-    r = r - n * 0x1.5110ap-22;
-    r = r - n * 0x1.4611ap-42;
-    r = r - n * 0x1.898cc51701b84p-64;
-    double z = r * r, s = 0.0, c = 0.0;
-    for (int k = 17; k >= 3; k -= 2) s = inverse_factorial[k] - s * z;
-    for (int k = 18; k >= 2; k -= 2) c = inverse_factorial[k] - c * z;
-    // s holds 1/3! - z/5! + ..., c holds 1/2! - z/4! + ...
-    double sin_r = r - r * (z * s), cos_r = 1.0 - z * c;
-    switch ((uint64_t)n % 4) {
-    case 0: *cosine = cos_r, *sine = sin_r; break;
-    case 1: *cosine = -sin_r, *sine = cos_r; break;
-    case 2: *cosine = -cos_r, *sine = -sin_r; break;
-    default: *cosine = sin_r, *sine = -cos_r; break;
-    }
+static double frequency_of(double log2_base, uint32_t rotary, const float *factor, uint32_t i) {
+    double frequency = exp2_double(-2.0 * (double)i / (double)rotary * log2_base);
+    return factor != NULL ? frequency / (double)factor[i] : frequency;
+}
+
+void cpu_rope_frequencies(double base, uint32_t rotary, const float *factor, double *frequency) {
+    assert(base > 0 && rotary % 2 == 0);
+    double log2_base = log2_double(base);
+    for (uint32_t i = 0; i < rotary / 2; i++)
+        frequency[i] = frequency_of(log2_base, rotary, factor, i);
 }
 
 void cpu_rope_angles(double base, uint32_t rotary, const float *factor, uint32_t position,
@@ -107,10 +95,9 @@ void cpu_rope_angles(double base, uint32_t rotary, const float *factor, uint32_t
     assert(base > 0 && rotary % 2 == 0);
     double log2_base = log2_double(base);
     for (uint32_t i = 0; i < rotary / 2; i++) {
-        double frequency = exp2_double(-2.0 * (double)i / (double)rotary * log2_base);
-        if (factor != NULL) frequency = frequency / (double)factor[i];
         double cosine, sine;
-        cos_sin_double((double)position * frequency, &cosine, &sine);
+        angle_cos_sin((double)position * frequency_of(log2_base, rotary, factor, i), &cosine,
+                      &sine);
         cos_sin[2 * i] = (float)cosine;
         cos_sin[2 * i + 1] = (float)sine;
     }

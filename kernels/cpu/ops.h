@@ -162,6 +162,9 @@ size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, ui
 void cpu_rope_angles(double base, uint32_t rotary, const float *factor, uint32_t position,
                      float *cos_sin);
 
+// What a position is multiplied by to give the angle of each pair; [rotary/2].
+void cpu_rope_frequencies(double base, uint32_t rotary, const float *factor, double *frequency);
+
 // Sampling weight exp((z - z0)/T) by the program's own double-precision polynomial.
 double cpu_exp(double x);
 

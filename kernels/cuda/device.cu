@@ -90,6 +90,7 @@ int device_open(struct cuda_device **out, struct cuda_facts *facts, char why[256
     struct cuda_device *d = (struct cuda_device *)calloc(1, sizeof *d);
     if (d == NULL) return refuse(why, "no memory on the host", cudaErrorMemoryAllocation);
     d->pass.host.pinned = d->results_host.pinned = d->faults_host.pinned = true;
+    d->frequencies_host.pinned = true;
     cudaError_t result = cudaSetDevice(d->number);
     if (result == cudaSuccess)
         result = cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking);
@@ -104,9 +105,10 @@ int device_open(struct cuda_device **out, struct cuda_facts *facts, char why[256
 }
 
 void device_close(struct cuda_device *d) {
-    struct cuda_area *const areas[] = {&d->pass.host,    &d->pass.device, &d->weights,
-                                       &d->staging,      &d->workspace,   &d->results,
-                                       &d->results_host, &d->faults,      &d->faults_host};
+    struct cuda_area *const areas[] = {&d->pass.host,    &d->pass.device,     &d->weights,
+                                       &d->staging,      &d->workspace,       &d->results,
+                                       &d->results_host, &d->faults,          &d->faults_host,
+                                       &d->frequencies,  &d->frequencies_host};
     for (struct cuda_area *a : areas) area_release(d, a);
     if (d->pass.copied != NULL) (void)cudaEventDestroy(d->pass.copied);
     if (d->stream != NULL) (void)cudaStreamDestroy(d->stream);

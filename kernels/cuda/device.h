@@ -26,7 +26,8 @@ struct cuda_pass_state {
     struct cuda_area host, device; // the same bytes
     cudaEvent_t copied;            // the host's copy may change
     uint32_t rows, wanted_count, layers;
-    const int32_t *ids;     // device
+    const int32_t *ids; // device
+    const uint32_t *positions;
     const uint32_t *wanted; // device
     uint32_t span_count;
     const struct attention_span *spans;    // device, of all rows in order
@@ -41,9 +42,10 @@ struct cuda_device {
     cudaError_t failed; // the first
     char failure[256];
     struct cuda_pass_state pass;
-    struct cuda_area weights;   // of a stored matrix, as bf16
-    struct cuda_area staging;   // of rows on their way from the file
-    struct cuda_area workspace; // of attention
+    struct cuda_area weights;                       // of a stored matrix, as bf16
+    struct cuda_area staging;                       // of rows on their way from the file
+    struct cuda_area workspace;                     // of attention
+    struct cuda_area frequencies, frequencies_host; // of the rotation, as they were given last
     struct cuda_area results, results_host;
     struct cuda_area faults,
         faults_host; // [layers][CUDA_FAULT_KINDS]: least bad row, or UINT32_MAX

@@ -27,6 +27,25 @@ static void embed(struct cuda_device *d, const struct cuda_stored *rows, float *
     device_check(d, embed_launch(d->stream, &from, d->pass.ids, d->pass.rows, x), "embedding");
 }
 
+// The frequencies are those of the model, pass after pass.
+static void angles(struct cuda_device *d, const double *frequencies, uint32_t rotary,
+                   float *cos_sin) {
+    size_t bytes = rotary / 2 * sizeof *frequencies;
+    bool known = bytes <= d->frequencies.bytes;
+    if (!known &&
+        (!area_reserve(d, &d->frequencies, bytes) || !area_reserve(d, &d->frequencies_host, bytes)))
+        return;
+    if (!known || memcmp(d->frequencies_host.p, frequencies, bytes) != 0) {
+        device_sync(d);
+        memcpy(d->frequencies_host.p, frequencies, bytes);
+        device_upload(d, d->frequencies.p, d->frequencies_host.p, bytes);
+    }
+    device_check(d,
+                 angles_launch(d->stream, (const double *)d->frequencies.p, rotary,
+                               d->pass.positions, d->pass.rows, cos_sin),
+                 "angles");
+}
+
 static void gather(struct cuda_device *d, const void *from, size_t row_bytes, void *to) {
     uint32_t words = (uint32_t)(row_bytes / sizeof(uint32_t));
     device_check(d, gather_launch(d->stream, from, words, d->pass.wanted, d->pass.wanted_count, to),
@@ -103,6 +122,7 @@ static const struct cuda_ops OPS = {
     weights_matmul_stored,
     pass_begin,
     embed,
+    angles,
     gather,
     rmsnorm,
     rope,

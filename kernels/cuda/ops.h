@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define CUDA_OPS_VERSION 1 // of this header
+#define CUDA_OPS_VERSION 2 // of this header
 #define CUDA_OPS_SYMBOL "lacuna_cuda_ops"
 #define CUDA_ROW_ALIGNMENT 64
 #define CUDA_PAGE 512          // positions of a KV page
@@ -59,7 +59,8 @@ struct cuda_span {
 };
 struct cuda_pass {
     uint32_t rows;
-    const int32_t *ids; // host
+    const int32_t *ids;        // host
+    const uint32_t *positions; // host
     const struct cuda_span *spans, *wanted_spans;
     uint32_t span_count, wanted_span_count;
     const uint32_t *wanted; // host
@@ -117,6 +118,9 @@ struct cuda_ops {
 
     void (*begin)(struct cuda_device *d, const struct cuda_pass *pass);
     void (*embed)(struct cuda_device *d, const struct cuda_stored *rows, float *x);
+    // cos_sin[r][rotary/2][2] of the positions of the pass; `frequencies` [rotary/2] on the host.
+    void (*angles)(struct cuda_device *d, const double *frequencies, uint32_t rotary,
+                   float *cos_sin);
     void (*gather)(struct cuda_device *d, const void *from, size_t row_bytes, void *to);
     void (*rmsnorm)(struct cuda_device *d, const float *x, uint32_t R, uint32_t D,
                     const float *weight, float epsilon, void *out, uint32_t ldout);

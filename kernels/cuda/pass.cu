@@ -118,6 +118,11 @@ static void put_pass(struct cursor *c, const struct cuda_pass *pass, uint32_t la
     int32_t *device_ids, *ids = take(c, pass->ids != NULL ? pass->rows : 0, &device_ids);
     if (ids != NULL && pass->ids != NULL) memcpy(ids, pass->ids, pass->rows * sizeof *ids);
     to->ids = device_ids;
+    uint32_t *device_positions;
+    uint32_t *positions = take(c, pass->positions != NULL ? pass->rows : 0, &device_positions);
+    if (positions != NULL && pass->positions != NULL)
+        memcpy(positions, pass->positions, pass->rows * sizeof *positions);
+    to->positions = device_positions;
     uint32_t *device_wanted, *wanted = take(c, pass->wanted_count, &device_wanted);
     if (wanted != NULL && pass->wanted_count > 0)
         memcpy(wanted, pass->wanted, pass->wanted_count * sizeof *wanted);
@@ -168,7 +173,7 @@ static size_t list_bytes(const struct cuda_limits *l) {
     size_t spans = 7 * (size_t)l->sequences * sizeof(struct attention_span);
     size_t watches = (size_t)l->sequences * (l->L * sizeof(struct attention_watch) + ALIGNMENT) +
                      l->ranges * sizeof(struct attention_key_range);
-    return l->rows * 2 * sizeof(uint32_t) + tables + spans + watches + 16 * ALIGNMENT;
+    return l->rows * 3 * sizeof(uint32_t) + tables + spans + watches + 16 * ALIGNMENT;
 }
 
 static size_t fault_bytes(const struct cuda_limits *l) {

@@ -37,6 +37,9 @@ cudaError_t gather_launch(cudaStream_t stream, const void *from, uint32_t row_wo
 
 cudaError_t rmsnorm_launch(cudaStream_t stream, const float *x, uint32_t R, uint32_t D,
                            const float *weight, float epsilon, void *out, uint32_t ldout);
+// cos_sin[r][rotary/2][2] of positions[r]; `frequencies` [rotary/2] by cpu_rope_frequencies.
+cudaError_t angles_launch(cudaStream_t stream, const double *frequencies, uint32_t rotary,
+                          const uint32_t *positions, uint32_t R, float *cos_sin);
 cudaError_t rope_launch(cudaStream_t stream, const float *x, uint32_t ldx, uint32_t R,
                         uint32_t heads, uint32_t E, uint32_t rotary, bool neighbours,
                         const float *cos_sin, void *out, uint32_t ldout);

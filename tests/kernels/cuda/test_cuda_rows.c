@@ -80,6 +80,41 @@ static void test_rope(void **state) {
     }
 }
 
+// Random positions, bases and scalings; the frequencies alone are the CPU's.
+static void test_angles(void **state) {
+    (void)state;
+    struct rng r = rng_open(78, "cuda", "angles");
+    for (int round = 0; round < ROUNDS; round++) {
+        uint32_t R = 1 + ops_below(&r, 20), rotary = 2 * (1 + ops_below(&r, 70));
+        double base = round % 2 ? 5e5 : 10000.0 + ops_below(&r, 1000000), frequencies[128];
+        float factor[128];
+        uint32_t positions[32];
+        for (int i = 0; i < 128; i++) factor[i] = 1.0f + (float)ops_below(&r, 8);
+        for (uint32_t i = 0; i < R; i++) positions[i] = ops_below(&r, i % 3 ? 200000 : 40);
+        const float *factors = round % 3 ? factor : NULL;
+        float *expected = ops_alloc((size_t)R * rotary * 4);
+        for (uint32_t i = 0; i < R; i++)
+            cpu_rope_angles(base, rotary, factors, positions[i], expected + (size_t)i * rotary);
+        cpu_rope_frequencies(base, rotary, factors, frequencies);
+        void *df = device_copy(frequencies, sizeof frequencies);
+        void *dp = device_copy(positions, sizeof positions);
+        void *out = device_blank((size_t)R * rotary * 4);
+        ASSERT_CUDA(angles_launch(NULL, df, rotary, dp, R, out));
+        float *got = device_take(out, (size_t)R * rotary * 4);
+        ops_assert_same(expected, got, (size_t)R * rotary * 4, "angles of %u pairs", rotary / 2);
+        for (uint32_t i = 0; i < rotary / 2; i++) {
+            double angle = positions[0] * pow(base, -2.0 * i / rotary);
+            if (factors != NULL) angle /= (double)factors[i];
+            assert_float_equal(got[2 * i], cos(angle), 1e-7);
+            assert_float_equal(got[2 * i + 1], sin(angle), 1e-7);
+        }
+        ASSERT_CUDA(cudaFree(df));
+        ASSERT_CUDA(cudaFree(dp));
+        free(got);
+        free(expected);
+    }
+}
+
 static void test_round(void **state) {
     (void)state;
     struct rng r = rng_open(73, "cuda", "round");
@@ -214,7 +249,7 @@ int main(void) {
         cmocka_unit_test(test_norm),        cmocka_unit_test(test_rope),
         cmocka_unit_test(test_round),       cmocka_unit_test(test_gate),
         cmocka_unit_test(test_gather),      cmocka_unit_test(test_argmax),
-        cmocka_unit_test(test_log_sum_exp),
+        cmocka_unit_test(test_log_sum_exp), cmocka_unit_test(test_angles),
     };
     simt_from_environment();
     cpu = cpu_ops_find(CPU_BF16_1, "c", NULL);
