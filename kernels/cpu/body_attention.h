@@ -6,9 +6,10 @@
 #include "kernels/cpu/body.h"
 
 // O_c of all rows of a unit: p times V over the keys [lo, hi) of the block, without the final +
-// (+0).
+// (+0). Few rows ask for memory at `next`, or within V where it is NULL.
 static inline void attention_values(const struct attention_call *c, const struct attention_slice *s,
-                                    uint32_t rows, const OPERAND *v, uint32_t lo, uint32_t hi) {
+                                    uint32_t rows, const OPERAND *v, uint32_t lo, uint32_t hi,
+                                    const struct ahead *next) {
     const ELEMENT *p = (const ELEMENT *)s->s;
     uint32_t from = BODY_F32 ? lo : lo / 2 * 2, to = BODY_F32 ? hi : hi / 2 * 2;
     uint32_t done =
@@ -16,8 +17,9 @@ static inline void attention_values(const struct attention_call *c, const struct
                       c->Ep / CPU_PANEL, to - from, s->part, c->Ep, s->expanded);
     for (uint32_t r = done, n; r < rows; r += n) {
         n = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
-        tile(p + r * WEIGHT_STRIDE + from, WEIGHT_STRIDE, n, v + (size_t)from * CPU_PANEL,
-             c->v_panel, c->Ep / CPU_PANEL, to - from, s->part + (size_t)r * c->Ep, c->Ep);
+        tile_ahead(p + r * WEIGHT_STRIDE + from, WEIGHT_STRIDE, n, v + (size_t)from * CPU_PANEL,
+                   c->v_panel, c->Ep / CPU_PANEL, to - from, next, s->part + (size_t)r * c->Ep,
+                   c->Ep);
     }
     if (to == hi) return;
     // The last key has no partner yet: its slot in the page may hold anything and is not read.
@@ -75,33 +77,44 @@ static inline struct softmax_row attention_row(const struct attention_call *c,
     return softmax_row_of(c, s->s + (size_t)r * SHAPE_SCORE_STRIDE, attention_visible(s, r, base));
 }
 
+// Where a head's K begins in a page.
+static inline const OPERAND *attention_keys_of(const struct attention_call *c, const uint8_t *page,
+                                               uint32_t g) {
+    return (const OPERAND *)(page + c->a->page_offset) + g * c->k_head;
+}
+
 // m_c, l_c and O_c of one block of 512 keys for all rows of a unit. Returns the first row (of the
-// unit) with a score that is not finite, or `rows`.
+// unit) with a score that is not finite, or `rows`. Few rows are done with a block before the next
+// one has come from memory: V is asked for while K is read, and K of the page `next` (NULL: none)
+// while V is, line by line, for both are of one size.
 static inline uint32_t attention_block(const struct attention_call *c,
                                        const struct attention_slice *s,
                                        const struct attention_unit *u, const uint8_t *page,
-                                       uint32_t base) {
+                                       const uint8_t *next, uint32_t base) {
     uint32_t rows = u->rows, g = u->g;
     uint32_t first = s->first[0], last = s->position[rows - 1];
     uint32_t lo = first > base ? first - base : 0;
     uint32_t hi = last - base < CPU_PAGE ? last - base + 1 : CPU_PAGE;
     uint32_t panel = lo / CPU_PANEL, panels = (hi + CPU_PANEL - 1) / CPU_PANEL - panel;
     uint32_t E = c->a->E, bad = rows;
-    const OPERAND *layer = (const OPERAND *)(page + c->a->page_offset);
-    const OPERAND *k = layer + g * c->k_head, *v = layer + c->v_elements + g * c->v_head;
+    const OPERAND *k = attention_keys_of(c, page, g);
+    const OPERAND *v = attention_keys_of(c, page, 0) + c->v_elements + g * c->v_head;
     const OPERAND *visible = k + (size_t)panel * CPU_PANEL * E;
     uint32_t done = expanded_tile(s->q, E, rows, visible, (size_t)CPU_PANEL * E, panels, E,
                                   s->s + panel * CPU_PANEL, SHAPE_SCORE_STRIDE, s->expanded);
+    struct ahead values = {(const char *)v, 64}, keys = {NULL, 64};
+    if (next != NULL) keys.next = (const char *)attention_keys_of(c, next, g);
     for (uint32_t r = done, n; r < rows; r += n) {
         n = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
-        tile(s->q + (size_t)r * E, E, n, visible, (size_t)CPU_PANEL * E, panels, E,
-             s->s + (size_t)r * SHAPE_SCORE_STRIDE + panel * CPU_PANEL, SHAPE_SCORE_STRIDE);
+        tile_ahead(s->q + (size_t)r * E, E, n, visible, (size_t)CPU_PANEL * E, panels, E,
+                   panels == CPU_PAGE / CPU_PANEL ? &values : NULL,
+                   s->s + (size_t)r * SHAPE_SCORE_STRIDE + panel * CPU_PANEL, SHAPE_SCORE_STRIDE);
     }
     // The next row's largest score is sought while this row's weights are computed.
-    struct softmax_row next = attention_row(c, s, 0, base), row;
+    struct softmax_row after = attention_row(c, s, 0, base), row;
     for (uint32_t r = 0; r < rows; r++) {
-        row = next;
-        if (r + 1 < rows) next = attention_row(c, s, r + 1, base);
+        row = after;
+        if (r + 1 < rows) after = attention_row(c, s, r + 1, base);
         struct softmax_sums sums =
             softmax(&row, panel * CPU_PANEL, (panel + panels) * CPU_PANEL, watch_sees(c, u, r));
         s->m_c[r] = row.m_c;
@@ -109,7 +122,7 @@ static inline uint32_t attention_block(const struct attention_call *c,
         s->w_c[r] = sums.w_c;
         if (!sums.finite && r < bad) bad = r;
     }
-    attention_values(c, s, rows, v, lo, hi);
+    attention_values(c, s, rows, v, lo, hi, keys.next != NULL ? &keys : NULL);
     return bad;
 }
 
@@ -145,7 +158,8 @@ ENV_WORK uint32_t attention_work(const struct attention_call *c, const struct at
     uint32_t first = s->first[0], last = s->position[u->rows - 1], bad = u->rows;
     for (uint32_t block = first / CPU_PAGE; block <= last / CPU_PAGE; block++) {
         const uint8_t *page = u->span->pages[block];
-        uint32_t b = attention_block(c, s, u, page, block * CPU_PAGE);
+        const uint8_t *next = block < last / CPU_PAGE ? u->span->pages[block + 1] : NULL;
+        uint32_t b = attention_block(c, s, u, page, next, block * CPU_PAGE);
         bad = b < bad ? b : bad;
         attention_fold_rows(c, s, s, u, page, block * CPU_PAGE);
     }

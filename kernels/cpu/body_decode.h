@@ -76,15 +76,19 @@ decode_rows(const struct attention_call *c, const struct cpu_pool *pool, int thr
     return s;
 }
 
-// Item k of a thread in a wave, number `item` of all. Returns as attention_work does.
+// Item k of a thread in a wave, number `item` of all; its next one follows `threads` further.
+// Returns as attention_work does.
 ENV_WORK uint32_t decode_item(const struct attention_call *c, const struct cpu_pool *pool,
-                              const struct decode_plan *p, int thread, uint32_t k, uint32_t item) {
+                              const struct decode_plan *p, uint32_t threads, int thread, uint32_t k,
+                              uint32_t item) {
     struct attention_slice s = decode_rows(c, pool, thread, k * p->unit_rows);
     struct decode_unit d = decode_unit_of(c, 0);
     for (uint32_t unit = 0; item >= d.first_item + d.blocks;) d = decode_unit_of(c, ++unit);
     uint32_t block = d.first_block + item - d.first_item;
     attention_enter(c, &s, &d.u);
-    uint32_t bad = attention_block(c, &s, &d.u, d.u.span->pages[block], block * CPU_PAGE);
+    bool more = block + threads < d.first_block + d.blocks;
+    const uint8_t *next = more ? d.u.span->pages[block + threads] : NULL;
+    uint32_t bad = attention_block(c, &s, &d.u, d.u.span->pages[block], next, block * CPU_PAGE);
     return attention_bad_row(c, &d.u, bad);
 }
 
@@ -119,7 +123,7 @@ static uint32_t decode(const struct attention_call *c, const struct cpu_pool *po
             uint32_t end = start + n * p->per_thread;
             end = end < p->items ? end : p->items;
             for (uint32_t item = start + me, k = 0; item < end; item += n, k++) {
-                uint32_t b = decode_item(c, pool, p, (int)me, k, item);
+                uint32_t b = decode_item(c, pool, p, n, (int)me, k, item);
                 bad = b < bad ? b : bad;
             }
 #pragma omp barrier

@@ -358,7 +358,12 @@ static void matmul(const struct cpu_pool *pool, const void *x, uint32_t ldx, uin
 #pragma omp parallel num_threads(threads)
     {
         struct matmul_slice s = matmul_slice_of(pool, &m);
+        // One piece each needs no agreement.
+        if (chunks == (uint32_t)omp_get_num_threads()) {
+            matmul_chunk(&m, &s, (uint32_t)omp_get_thread_num());
+        } else {
 #pragma omp for schedule(dynamic) nowait
-        for (uint32_t chunk = 0; chunk < chunks; chunk++) matmul_chunk(&m, &s, chunk);
+            for (uint32_t chunk = 0; chunk < chunks; chunk++) matmul_chunk(&m, &s, chunk);
+        }
     }
 }
