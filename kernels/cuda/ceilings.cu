@@ -2,44 +2,12 @@
 // copies of device memory.
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/stopwatch.cuh"
 
 #define LEAST_MS 1.0f // of a measure that counts
 #define SIDE_LEAST 64
 #define SIDE_MOST 8192
 #define COPY_MOST ((size_t)256 << 20)
-#define RUNS 3
-
-struct stopwatch {
-    struct cuda_device *d;
-    cudaEvent_t begun, ended;
-};
-
-static bool watch_open(struct cuda_device *d, struct stopwatch *w) {
-    *w = {d, NULL, NULL};
-    return device_check(d, cudaEventCreate(&w->begun), "events") &&
-           device_check(d, cudaEventCreate(&w->ended), "events");
-}
-
-static void watch_close(struct stopwatch *w) {
-    if (w->begun != NULL) (void)cudaEventDestroy(w->begun);
-    if (w->ended != NULL) (void)cudaEventDestroy(w->ended);
-}
-
-// Milliseconds of the fastest of some runs; 0 when one failed.
-template <class F> static float fastest(struct stopwatch *w, F run) {
-    float best = 0;
-    for (int i = 0; i < RUNS; i++) {
-        float ms = 0;
-        bool done = device_check(w->d, cudaEventRecord(w->begun, w->d->stream), "events") &&
-                    device_check(w->d, run(), "measure") &&
-                    device_check(w->d, cudaEventRecord(w->ended, w->d->stream), "events") &&
-                    device_check(w->d, cudaEventSynchronize(w->ended), "measure") &&
-                    device_check(w->d, cudaEventElapsedTime(&ms, w->begun, w->ended), "events");
-        if (!done) return 0;
-        if (i == 0 || ms < best) best = ms;
-    }
-    return best;
-}
 
 // Zeros cost less power than numbers and would flatter: operands are random bits of size 1.
 static void *operands(struct cuda_device *d, size_t count) {
@@ -65,7 +33,7 @@ static float product_ms(struct stopwatch *w, uint32_t side) {
     float ms = 0;
     if (x != NULL && device_alloc(w->d, n * sizeof(float), &y) == 0) {
         struct gemm_call call = {x, side, side, x, side, side, side, NULL, false, (float *)y, side};
-        ms = fastest(w, [&] { return gemm_launch(w->d->stream, &call); });
+        ms = stopwatch_fastest(w, [&] { return gemm_launch(w->d->stream, &call); });
     }
     device_release(w->d, y);
     device_release(w->d, x);
@@ -85,7 +53,7 @@ static double copy_bytes_per_s(struct stopwatch *w) {
     void *from = NULL, *to = NULL;
     float ms = 0;
     if (device_alloc(w->d, COPY_MOST, &from) == 0 && device_alloc(w->d, COPY_MOST, &to) == 0)
-        ms = fastest(w, [&] {
+        ms = stopwatch_fastest(w, [&] {
             return cudaMemcpyAsync(to, from, COPY_MOST, cudaMemcpyDeviceToDevice, w->d->stream);
         });
     device_release(w->d, from);
@@ -103,9 +71,9 @@ void ceilings_measure(struct cuda_device *d, double *flop_per_s, double *bytes_p
     *near_bytes = (size_t)cache;
     *flop_per_s = *bytes_per_s = 0;
     struct stopwatch w;
-    if (watch_open(d, &w)) {
+    if (stopwatch_open(d, &w)) {
         *flop_per_s = product_flop_per_s(&w);
         *bytes_per_s = copy_bytes_per_s(&w);
     }
-    watch_close(&w);
+    stopwatch_close(&w);
 }

@@ -1,5 +1,7 @@
 #include "kernels/cuda/device.h"
 
+#include "kernels/cuda/products.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +107,7 @@ int device_open(struct cuda_device **out, struct cuda_facts *facts, char why[256
 }
 
 void device_close(struct cuda_device *d) {
+    products_close(d);
     struct cuda_area *const areas[] = {&d->pass.host,    &d->pass.device,     &d->weights,
                                        &d->staging,      &d->workspace,       &d->results,
                                        &d->results_host, &d->faults,          &d->faults_host,

@@ -50,6 +50,7 @@ struct cuda_device {
     struct cuda_area faults,
         faults_host; // [layers][CUDA_FAULT_KINDS]: least bad row, or UINT32_MAX
     uint32_t layers;
+    struct cuda_product_list *products; // kernels/cuda/products.cu; NULL: the own kernels alone
 };
 
 #define CUDA_FAULT_KINDS 2

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/products.h"
 #include "kernels/cuda/rows.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@
 #endif
 
 static uint64_t scratch_bytes(const struct cuda_limits *l) {
-    return pass_bytes(l) + weights_bytes() + l->rows * sizeof(float);
+    return pass_bytes(l) + weights_bytes() + products_bytes(l->rows) + l->rows * sizeof(float);
 }
 
 static int prepare(struct cuda_device *d, const struct cuda_limits *l) {
@@ -118,6 +119,9 @@ static const struct cuda_ops OPS = {
     device_copy,
     device_sync,
     weights_unpack,
+    products_open,
+    products_choose,
+    products_recall,
     weights_matmul,
     weights_matmul_stored,
     pass_begin,

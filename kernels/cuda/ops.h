@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define CUDA_OPS_VERSION 2 // of this header
+#define CUDA_OPS_VERSION 3 // of this header
 #define CUDA_OPS_SYMBOL "lacuna_cuda_ops"
 #define CUDA_ROW_ALIGNMENT 64
 #define CUDA_PAGE 512          // positions of a KV page
@@ -68,6 +68,22 @@ struct cuda_pass {
     size_t shares_stride; // of watches, from layer to layer
 };
 
+// An algorithm of cuBLASLt: what the library needs to run it again, and what it tells of it.
+struct cuda_algorithm {
+    uint64_t opaque[8];
+    int32_t id, tile, stages;
+};
+
+// What serves products of so many rows with an N x K matrix. Whatever it is, the bits are those of
+// the own kernels (kernels/cuda/admit.h).
+struct cuda_choice {
+    uint32_t rows, N, K;
+    bool admitted;                   // an algorithm of cuBLASLt serves; else the own kernels
+    struct cuda_algorithm algorithm; // when admitted
+    int offered, equal;              // algorithms: tried; with the own kernels' bits
+    float own_ms, ms; // of a product by the own kernels, by the fastest that is equal
+};
+
 struct cuda_attention {
     uint32_t layer;
     uint32_t H, G, E;
@@ -80,6 +96,16 @@ struct cuda_attention {
 struct cuda_limits {
     uint32_t rows, H, G, E, L;
     uint32_t sequences, positions, ranges; // of a pass, of a sequence, of all watches of a pass
+};
+
+// Products of at least so many rows are cut into pieces of these, each of which may be served by
+// cuBLASLt.
+#define CUDA_PRODUCT_ROWS 4096, 1024, 256
+
+enum cuda_products {
+    CUDA_PRODUCTS_OWN,      // the own kernels alone
+    CUDA_PRODUCTS_ADMITTED, // and algorithms of cuBLASLt that give the same bits
+    CUDA_PRODUCTS_ANY // whatever cuBLASLt likes best, whatever the bits: only to compare speed
 };
 
 enum cuda_fault_kind { CUDA_FAULT_KV, CUDA_FAULT_SCORE };
@@ -108,6 +134,14 @@ struct cuda_ops {
     // to[n] = bf16 row n of `rows`, which are on the host; `to` NULL: only looks at them. False: an
     // element is not finite.
     bool (*unpack)(struct cuda_device *d, const struct cuda_stored *rows, void *to, uint32_t ld);
+    // What may serve products; at first the own kernels alone. -1 with `why` filled: there is no
+    // cuBLASLt (`version` of it otherwise), and the own kernels go on.
+    int (*products)(struct cuda_device *d, enum cuda_products which, uint64_t *version,
+                    char why[256]);
+    // With CUDA_PRODUCTS_ADMITTED: tries what there is for the shape of `c`, keeps the best and
+    // tells it. Or keeps what another run admitted; false: it does not give the own kernels' bits.
+    void (*choose)(struct cuda_device *d, struct cuda_choice *c);
+    bool (*recall)(struct cuda_device *d, const struct cuda_choice *c);
     // y = x W^T; W as bf16 rows, or as stored rows that are unpacked in parts.
     void (*matmul)(struct cuda_device *d, const void *x, uint32_t ldx, uint32_t R, const void *w,
                    uint32_t ldw, uint32_t N, uint32_t K, const float *bias, bool add, float *y,

@@ -1,6 +1,6 @@
 // Weights: from the file to bf16 rows, and matrix products with them.
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/products.h"
 #include "kernels/cuda/rows.h"
 
 #define FLAG_BYTES 256 // at the start of the staging memory, and then rows
@@ -51,7 +51,7 @@ void weights_matmul(struct cuda_device *d, const void *x, uint32_t ldx, uint32_t
                     uint32_t ldw, uint32_t N, uint32_t K, const float *bias, bool add, float *y,
                     uint32_t ldy) {
     struct gemm_call call = {x, ldx, R, w, ldw, N, K, bias, add, y, ldy};
-    device_check(d, gemm_launch(d->stream, &call), "matrix product");
+    device_check(d, products_launch(d, &call), "matrix product");
 }
 
 // Some outputs after the others: each has a chain of its own, so the bits are those of one product.
