@@ -28,6 +28,11 @@ enum backend_storage {
     BACKEND_ROWS      // rows as they stand in the file, for `embed` alone
 };
 
+// Of a matrix that products are made with: N outputs of K elements.
+struct backend_shape {
+    uint32_t N, K;
+};
+
 // Rows of a matrix as they stand in the model file. BACKEND_ROWS needs the bytes as long as it
 // lives, the others only while they load.
 struct backend_part {
@@ -121,6 +126,9 @@ struct backend_options {
     const char *op_table; // of the CPU; NULL: the fastest that proves itself; "c", "avx2", ...
     int threads;          // 0: as many as the process may use
     const struct cuda_ops *cuda; // NULL: from the plug-in
+    const char *products; // on a GPU: "own" kernels alone, "admitted" ones of cuBLASLt beside them
+                          // (the same bits), "any" of it (other bits); NULL: "auto", as is fastest
+    const char *cache;    // folder of what later runs may use again; NULL: none
 };
 
 struct backend_ceilings {
@@ -139,6 +147,10 @@ struct backend_ops {
     int (*prepare)(struct backend *b, const struct backend_limits *limits, struct err *e);
     // What the device can still give, now.
     int (*memory_free_bytes)(struct backend *b, uint64_t *out, struct err *e);
+
+    // Told once, before other memory is taken: the shapes of the matrices that products of many
+    // rows will be made with. A backend may try kernels.
+    void (*expect)(struct backend *b, const struct backend_shape *shapes, int count);
 
     int (*alloc)(struct backend *b, size_t bytes, const char *what, void **out, struct err *e);
     void (*free)(struct backend *b, void *memory); // NULL is allowed
@@ -208,11 +220,13 @@ struct backend_device {
 
 struct backend {
     const struct backend_ops *ops;
-    const char *name;                    // "cpu"
-    const char *numerics;                // id of the arithmetic, "bf16-1"
-    const char *op_table;                // "avx2"
-    char note[512];                      // why `auto` came here, or ""
-    const struct backend_device *device; // NULL: the processor
+    const char *name;                        // "cpu"
+    const char *numerics;                    // id of the arithmetic, "bf16-1"
+    const char *op_table;                    // "avx2"
+    char note[512];                          // why `auto` came here, or ""
+    const struct backend_device *device;     // NULL: the processor
+    const struct backend_products *products; // what serves products (engine/backend_products.h), or
+                                             // NULL
     uint32_t operand_bytes;
     uint32_t row_alignment; // row strides of operands are multiples of this many elements
     uint32_t pass_rows;     // of a pass that is not asked for otherwise

@@ -2,6 +2,7 @@
 #include "engine/backend.h"
 
 #include "engine/backend_plugin.h"
+#include "engine/backend_products.h"
 #include "engine/base/arena.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cuda/ops.h"
@@ -26,6 +27,7 @@ struct backend_cuda {
     const struct cuda_ops *table;
     struct cuda_device *device;
     struct backend_device facts;
+    struct backend_products *products;
     struct backend_limits limits;
     const struct backend_pass *pass;
     double *frequencies; // host, of the rotation
@@ -39,6 +41,7 @@ static struct backend_cuda *cuda_of(struct backend *b) {
 
 static void cuda_close(struct backend *b) {
     struct backend_cuda *c = cuda_of(b);
+    backend_products_close(c->products);
     c->table->close(c->device);
     free(c->frequencies);
     free(c->spans);
@@ -98,6 +101,11 @@ static int cuda_memory_free_bytes(struct backend *b, uint64_t *out, struct err *
     struct backend_cuda *c = cuda_of(b);
     if (c->table->memory_free(c->device, out) != 0) return check_device(c, e);
     return 0;
+}
+
+static void cuda_expect(struct backend *b, const struct backend_shape *shapes, int count) {
+    struct backend_cuda *c = cuda_of(b);
+    backend_products_expect(c->products, shapes, count, c->limits.rows);
 }
 
 static int cuda_alloc(struct backend *b, size_t bytes, const char *what, void **out,
@@ -401,6 +409,7 @@ static const struct backend_ops CUDA_OPS = {
     .scratch_bytes = cuda_scratch_bytes,
     .prepare = cuda_prepare,
     .memory_free_bytes = cuda_memory_free_bytes,
+    .expect = cuda_expect,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,
@@ -482,6 +491,13 @@ int backend_cuda_open(const struct backend_options *options, struct backend **ou
         .pass_rows = 4096,
         .threads = 1,
     };
+    struct backend_products_setup products = {table, device, &c->facts, options->products,
+                                              options->cache};
+    if (backend_products_open(&products, &c->products, e) != 0) {
+        cuda_close(&c->base);
+        return err_prefix(e, "cuda backend");
+    }
+    c->base.products = c->products;
     *out = &c->base;
     return 0;
 }

@@ -178,6 +178,7 @@ struct provider_options {
     bool beyond_trained;       // context_tokens may exceed the trained context
     int threads;               // 0: as many as the machine has
     const char *op_table;      // of the CPU, by name; NULL: the fastest
+    const char *cache;         // folder of what later runs may use again; NULL: none
     uint64_t memory_bytes;     // bound on KV and scratch; 0: from the machine
     uint32_t watched_spans;    // most of one request; 0: no evidence
     bool plan_only; // tokenizer and template only: submit is refused, weights stay closed

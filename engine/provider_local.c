@@ -1,5 +1,6 @@
 #include "engine/provider_local.h"
 
+#include "engine/backend_products.h"
 #include "engine/chat.h"
 #include "engine/model.h"
 #include "engine/walk.h"
@@ -175,6 +176,8 @@ static json_t *manifest_of(const struct local *l, const struct provider_options 
     json_put(j, "threads", json_integer(b->threads));
     if (b->note[0] != '\0') json_put(j, "backend_note", json_text_c(b->note));
     if (b->device != NULL) put_device(j, b->device);
+    if (b->products != NULL && l->session != NULL)
+        json_put(j, "products", backend_products_json(b->products));
     return j;
 }
 
@@ -204,6 +207,7 @@ static struct session_options session_options_of(struct local *l, const struct p
                                       .weights = o->weights,
                                       .threads = o->threads,
                                       .op_table = o->op_table,
+                                      .cache = o->cache,
                                       .context_tokens = context,
                                       .beyond_trained = o->beyond_trained,
                                       .memory_bytes = o->memory_bytes,
@@ -243,7 +247,8 @@ static int open_planning(struct local *l, const struct provider_options *o,
     struct backend_options options = {.name = o->backend,
                                       .numerics = o->numerics,
                                       .op_table = o->op_table,
-                                      .threads = o->threads};
+                                      .threads = o->threads,
+                                      .products = "own"};
     struct backend *b;
     TRY(backend_open(&options, &b, e));
     describe(l, o, b, session->context_tokens);

@@ -27,17 +27,31 @@ static void *host_array(size_t count, size_t size) {
     return p;
 }
 
+// Stored weights are unpacked in parts of other shapes.
+static void expect_products(struct session *s) {
+    struct backend_shape shapes[WEIGHTS_LAYER_MATRICES];
+    for (int i = 0; i < WEIGHTS_LAYER_MATRICES; i++) {
+        struct weights_stack stack = weights_stack_of(s->model, 0, (enum weights_matrix)i);
+        shapes[i] = (struct backend_shape){stack.N, stack.K};
+    }
+    if (s->plan.storage != BACKEND_STORED)
+        s->backend->ops->expect(s->backend, shapes, WEIGHTS_LAYER_MATRICES);
+}
+
 static int open_parts(struct session *s, const struct session_options *o, struct err *e) {
     const struct model_config *c = &s->model->config;
     struct backend_options options = {.name = o->backend,
                                       .numerics = o->numerics,
                                       .op_table = o->op_table,
-                                      .threads = o->threads};
+                                      .threads = o->threads,
+                                      .products = o->products,
+                                      .cache = o->cache};
     TRY(backend_open(&options, &s->backend, e));
     struct backend *b = s->backend;
     TRY(session_plan_make(b, s->model, o, &s->plan, e));
     struct backend_limits limits = session_limits(s->model, &s->plan);
     TRY(b->ops->prepare(b, &limits, e));
+    expect_products(s);
     TRY(kv_open(b, b->ops->kv_layer_bytes(b, c->G, c->E), c->L, s->plan.pages, s->plan.sequences,
                 s->plan.context_tokens, &s->kv, e));
     TRY(weights_load(b, s->model, s->plan.storage, &s->weights, e));

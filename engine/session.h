@@ -14,6 +14,8 @@ struct session_options {
     const char *numerics;    // "bf16-1", "f32"; NULL: bf16-1
     const char *weights;     // "auto", "unpacked", "stored"; NULL: auto
     const char *op_table;    // NULL: the fastest that proves itself
+    const char *products;    // of a GPU: "own", "admitted", "any"; NULL: auto (engine/backend.h)
+    const char *cache;       // folder of what later runs may use again; NULL: none
     int threads;             // 0: as many as the process may use
     uint32_t context_tokens; // most positions of a sequence; 0: the trained context
     bool beyond_trained;     // context_tokens may exceed the trained context

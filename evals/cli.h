@@ -88,6 +88,9 @@ json_t *cli_gates_json(const struct summary_gate *gates, int count);
 // Puts another CUDA plug-in in force than the installed one.
 int cli_use_plugin(const char *path, struct err *e);
 
+// The folder of what later runs may use again; NULL: there is no place for it.
+const char *cli_cache_folder(void);
+
 // Text that may come from outside, as escape_terminal gives it.
 void cli_print_clean(FILE *out, const char *text);
 

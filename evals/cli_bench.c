@@ -2,6 +2,7 @@
 // at once, each beside what this machine's measured ceilings allow.
 #include "evals/cli.h"
 
+#include "engine/backend_products.h"
 #include "engine/base/str.h"
 #include "engine/bench.h"
 #include "evals/run_setup.h"
@@ -72,6 +73,7 @@ static void print_json(const struct settings *set, const struct session *s,
     json_put(j, "backend", json_text_c(k->name));
     json_put(j, "numerics", json_text_c(k->numerics));
     json_put(j, "op_table", json_text_c(k->op_table));
+    if (k->products != NULL) json_put(j, "products", backend_products_json(k->products));
     json_put(j, "threads", json_integer(k->threads));
     json_put(j, "weights", json_text_c(storage_name(s)));
     json_put(j, "weight_bytes", json_integer((json_int_t)p->weights_bytes));
@@ -225,6 +227,7 @@ static int run(struct settings *set, struct arena *a, struct err *e) {
 int cli_bench(int argc, char **argv) {
     struct settings set = {.reply = 32, .batch = 16, .repeats = 5};
     struct session_options *o = &set.bench.session;
+    o->cache = cli_cache_folder();
     const struct cli_option options[] = {
         {.name = "--prompt",
          .value = "LIST",
@@ -249,6 +252,11 @@ int cli_bench(int argc, char **argv) {
          .value = "NAME",
          .help = "c, avx2, avx512f, avx512_bf16",
          .text = &o->op_table},
+        {.name = "--gemm",
+         .value = "HOW",
+         .help = "matrix products of a GPU: auto, own, admitted (cuBLASLt where it gives the same "
+                 "bits), any (whatever the bits)",
+         .text = &o->products},
         CLI_MEMORY_OPTION("bound on all but the weights", &o->memory_bytes),
         {.name = "--beyond-trained",
          .help = "lengths may exceed the trained context",

@@ -188,6 +188,7 @@ struct typed {
 static int parse(int argc, char **argv, struct typed *t, bool *helped, struct err *e) {
     struct settings *s = &t->set;
     struct provider_options *o = &s->provider;
+    o->cache = cli_cache_folder();
     const struct cli_option options[] = {
         {"--chat", NULL, NULL, "lines are arrays of {\"role\", \"content\"}", .flag = &s->chat},
         {"--max-tokens", NULL, "N", "longest reply (128)", .number = &t->max_tokens},

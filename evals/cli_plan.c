@@ -391,7 +391,7 @@ int cli_plan(int argc, char **argv) {
     bool json = false, measure = false, helped = false;
     const char *path = NULL;
     int count = 0;
-    struct run_options run_options = {0};
+    struct run_options run_options = {.cache = cli_cache_folder()};
     const struct cli_option options[] = {
         CLI_OVERRIDE_OPTIONS(overrides),
         CLI_MEMORY_OPTION("what run may take beside the weights", &run_options.memory_bytes),

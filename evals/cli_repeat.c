@@ -142,7 +142,7 @@ int cli_repeat(int argc, char **argv) {
         ERR_SET(&e, ERR_USAGE, "--threads %lld is not between 0 and 4096", (long long)threads);
         return cli_fail(argv[0], &e);
     }
-    struct run_options run = {.threads = (int)threads};
+    struct run_options run = {.threads = (int)threads, .cache = cli_cache_folder()};
     struct arena *a = arena_create("repeat");
     int result = repeat(words[0], words[1], &run, a, &same, &e);
     arena_destroy(a);

@@ -119,6 +119,7 @@ int cli_score_text(int argc, char **argv) {
     struct settings set = {0};
     int64_t top = 0, threads = 0, context = 0;
     struct session_options *o = &set.session;
+    o->cache = cli_cache_folder();
     const struct cli_option options[] = {
         {.name = "--top",
          .value = "K",

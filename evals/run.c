@@ -284,6 +284,17 @@ static int64_t make_groups(struct run *r, const int64_t *trials, int64_t count, 
     return n;
 }
 
+// What serves a GPU's matrix products is known only now; it stands in sessions.jsonl.
+static int note_products(struct run *r, const struct provider *p, struct err *e) {
+    const json_t *products = json_object_get(p->what.manifest, "products");
+    if (products == NULL) return 0;
+    struct buf text = {0};
+    json_compact(products, &text);
+    int result = record_note_session(r->writer, "products", text.p, e);
+    buf_free(&text);
+    return result;
+}
+
 static int run_model(struct run *r, int model, const int64_t *trials, int64_t count,
                      struct err *e) {
     struct provider *p;
@@ -292,6 +303,10 @@ static int run_model(struct run *r, int model, const int64_t *trials, int64_t co
         evidence_spans_most(r->x, plan, r->record->trial_count, r->x->models[model].id);
     TRY(run_provider_open(r->x, model, r->options, false, watched, &p, e));
     atomic_store(&current, p);
+    if (note_products(r, p, e) != 0) {
+        close_current(p);
+        return -1;
+    }
     struct arena *a = arena_create("model");
     struct group *groups;
     int64_t group_count = make_groups(r, trials, count, a, &groups);

@@ -11,6 +11,7 @@ struct run_options {
     const char *runs_folder; // "runs"
     int threads;
     const char *op_table; // of the CPU, by name; NULL: the fastest
+    const char *cache;    // folder of what later runs may use again; NULL: none
     uint64_t memory_bytes;
     bool retry_errors; // trials that ended in `error` get another attempt
     // Folders of other runs of this experiment (its shards): their replies are taken over, and no

@@ -29,6 +29,7 @@ int run_provider_open(const struct experiment *x, int model, const struct run_op
                                  .beyond_trained = m->beyond_trained,
                                  .threads = options->threads,
                                  .op_table = options->op_table,
+                                 .cache = options->cache,
                                  .memory_bytes = options->memory_bytes,
                                  .watched_spans = watched_spans,
                                  .plan_only = plan_only};

@@ -116,7 +116,7 @@ void admit_choose(struct cuda_device *d, struct lt *lt, struct cuda_choice *c) {
     c->rows = shape.rows;
     c->N = shape.N;
     c->K = shape.K;
-    if (!probes_open(d, c, &p)) return;
+    if (c->N % LT_OUTPUTS != 0 || !probes_open(d, c, &p)) return;
     c->offered = lt_candidates(lt, &shape, false, algorithms);
     for (int i = 0; i < c->offered; i++)
         candidates[i] = lt_product_open(lt, &shape, &algorithms[i]);

@@ -12,12 +12,14 @@ extern "C" {
 #endif
 
 #define LT_CANDIDATES 16
+#define LT_OUTPUTS 8
 #define LT_WORKSPACE_BYTES ((size_t)32 << 20) // of algorithms that may have one
 
 struct lt; // the library, and a handle of it
 
 // y = x W^T of kernels/cuda/gemm.h with neither bias nor residual: ldx and ldw are K up to a
-// multiple of GEMM_ROW_ALIGNMENT, ldy is N, N is a multiple of 8, and y is aligned to 16 bytes.
+// multiple of GEMM_ROW_ALIGNMENT, ldy is N, N is a multiple of LT_OUTPUTS, and y is aligned to 16
+// bytes.
 struct lt_shape {
     uint32_t rows, N, K;
 };

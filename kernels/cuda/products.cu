@@ -139,7 +139,7 @@ static cudaError_t run(struct cuda_device *d, const struct lt_product *product,
 // What lt.h promises to the library of every call.
 static bool is_regular(const struct gemm_call *c) {
     uint32_t ld = (c->K + GEMM_ROW_ALIGNMENT - 1) / GEMM_ROW_ALIGNMENT * GEMM_ROW_ALIGNMENT;
-    return c->ldx == ld && c->ldw == ld && c->ldy == c->N && c->N % 8 == 0 &&
+    return c->ldx == ld && c->ldw == ld && c->ldy == c->N && c->N % LT_OUTPUTS == 0 &&
            (uintptr_t)c->y % 16 == 0;
 }
 

@@ -88,10 +88,29 @@ static void test_record_names_the_device(void **state) {
     const json_t *model = json_array_get(json_object_get(manifest, "models"), 0);
     assert_string_equal(word(model, "compute_capability"), "9.0");
     assert_string_equal(word(model, "driver_cuda"), "13.0");
+    struct str sessions = test_read(arena, in_folder("whole/sessions.jsonl"));
+    assert_true(holds(sessions, "\"event\":\"products\""));
     json_decref(identity);
     json_decref(manifest);
     lacuna_ok("verify whole");
     assert_true(holds(out, "complete"));
+}
+
+// What was admitted is told, and kept in the user's cache folder.
+static void test_products(void **state) {
+    (void)state;
+#define BENCH "bench l.gguf --backend cuda --prompt 8 --depth none --repeats 1 --chunk 256 --json "
+    assert_int_equal(setenv("XDG_CACHE_HOME", in_folder("cache"), 1), 0);
+    lacuna_ok(PLUGIN BENCH "--gemm admitted");
+    assert_true(holds(out, "\"products\":{\"by\":\"admitted\",\"cublaslt\":"));
+    assert_true(holds(out, "\"rows\":256,"));
+    char **names;
+    size_t count;
+    struct err e = {0};
+    ASSERT_OK(file_list(in_folder("cache/lacuna"), arena, &names, &count, &e), e);
+    assert_int_equal(count, 1);
+    assert_int_equal(lacuna(PLUGIN BENCH "--gemm fast"), 2);
+    assert_true(holds(said, "auto, own, admitted or any"));
 }
 
 static void test_interrupted_is_whole(void **state) {
@@ -132,11 +151,9 @@ static void test_without_a_plugin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record_names_the_device),
-        cmocka_unit_test(test_interrupted_is_whole),
-        cmocka_unit_test(test_repeat_alone),
-        cmocka_unit_test(test_auto_is_the_same_request),
-        cmocka_unit_test(test_without_a_plugin),
+        cmocka_unit_test(test_record_names_the_device),  cmocka_unit_test(test_products),
+        cmocka_unit_test(test_interrupted_is_whole),     cmocka_unit_test(test_repeat_alone),
+        cmocka_unit_test(test_auto_is_the_same_request), cmocka_unit_test(test_without_a_plugin),
     };
     return cmocka_run_group_tests_name("cuda runs", tests, setup, teardown);
 }
