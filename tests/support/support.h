@@ -22,7 +22,7 @@ extern struct arena *test_arena;
 int test_arena_open(void **state);
 int test_arena_close(void **state);
 
-// PATH of a committed file below tests/, in the arena.
+// PATH of a committed file below tests/, or below the folder that LACUNA_TESTS names, in the arena.
 char *test_data(struct arena *a, const char *relative);
 
 // A file of these bytes; without the syncs of file_write_atomic, of which hundreds take seconds.

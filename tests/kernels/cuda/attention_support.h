@@ -86,6 +86,7 @@ static inline void device_sequence_append(struct device_sequence *s, uint32_t fr
     for (uint32_t p = from / ATTENTION_PAGE; p * ATTENTION_PAGE < to; p++)
         ASSERT_CUDA(cudaMemcpy(s->page[p], s->host[p], 2 * layer * sizeof(uint16_t),
                                cudaMemcpyHostToDevice));
+    ASSERT_CUDA(cudaDeviceSynchronize()); // kernels may run in streams that do not wait
 }
 
 // Rows [from, to) of a sequence, whose keys are in the pages, with ranges to

@@ -1,4 +1,5 @@
-// Memory of the emulated device for the tests of kernels.
+// Memory of the device for the tests of kernels. What fills it has arrived when a call returns: the
+// kernels may run in streams that do not wait for it.
 #ifndef LACUNA_TESTS_KERNELS_DEVICE_SUPPORT_H
 #define LACUNA_TESTS_KERNELS_DEVICE_SUPPORT_H
 
@@ -10,6 +11,7 @@ static inline void *device_copy(const void *host, size_t bytes) {
     void *p;
     ASSERT_CUDA(cudaMalloc(&p, bytes));
     ASSERT_CUDA(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice));
+    ASSERT_CUDA(cudaDeviceSynchronize());
     return p;
 }
 
@@ -18,6 +20,7 @@ static inline void *device_blank(size_t bytes) {
     void *p;
     ASSERT_CUDA(cudaMalloc(&p, bytes));
     ASSERT_CUDA(cudaMemset(p, 0xff, bytes));
+    ASSERT_CUDA(cudaDeviceSynchronize());
     return p;
 }
 
