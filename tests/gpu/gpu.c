@@ -34,10 +34,11 @@ int main(int count, char **words) {
     if (count == 2 && strcmp(verb, "list") == 0) return list_tests();
     if (count == 3 && strcmp(verb, "test") == 0) return run_test(words[2]);
     if (count == 2 && strcmp(verb, "facts") == 0) return gpu_facts();
-    if (count == 2 && strcmp(verb, "rates") == 0) return gpu_rates();
+    if (count == 3 && strcmp(verb, "rates") == 0) return gpu_rates(words[2]);
     if (count == 4 && strcmp(verb, "model") == 0) return gpu_model(words[2], words[3]);
     if (count == 4 && strcmp(verb, "speeds") == 0) return gpu_speeds(words[2], words[3]);
-    fprintf(stderr, "usage: gpu_tests list | test NAME | facts | rates | model SHAPE FILE |\n"
-                    "                 speeds BENCH.json RATES.json\n");
+    fprintf(stderr,
+            "usage: gpu_tests list | test NAME | facts | rates full|small | model SHAPE FILE |\n"
+            "                 speeds BENCH.json RATES.json\n");
     return 2;
 }

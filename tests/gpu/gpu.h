@@ -4,7 +4,7 @@
 #define LACUNA_TESTS_GPU_H
 
 int gpu_facts(void);                                  // the device, as JSON
-int gpu_rates(void);                                  // what it can do at most, as JSON
+int gpu_rates(const char *size);                      // what it can do at most, as JSON
 int gpu_model(const char *shape, const char *path);   // writes a seeded random model
 int gpu_speeds(const char *bench, const char *rates); // a table of what `lacuna bench` measured
 

@@ -19,14 +19,31 @@ static const char *word(const json_t *o, const char *key) {
     return text != NULL ? text : "";
 }
 
-static void put_rate(const char *name, double rate, const char *unit) {
+static void put_rate(double rate) {
     if (rate > 0)
-        printf("%-28s %9.3f %s\n", name, 1e-12 * rate, unit);
+        printf(" %9.2f", 1e-12 * rate);
     else
-        printf("%-28s %9s\n", name, "-");
+        printf(" %9s", "-");
 }
 
-// Shares of copy bandwidth and of the products' rate: of the library's where it was measured.
+// A shape's products, by what served them. Returns the fastest.
+static double put_product(const json_t *product) {
+    static const char *const served[] = {"own_flop_per_s", "admitted_flop_per_s", "any_flop_per_s"};
+    char name[64];
+    double best = 0;
+    snprintf(name, sizeof name, "%.0f x %.0f x %.0f", number(product, "rows"),
+             number(product, "outputs"), number(product, "depth"));
+    printf("%-28s", name);
+    for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
+        double rate = number(product, served[i]);
+        put_rate(rate);
+        if (rate > best) best = rate;
+    }
+    printf("   %.0f of %.0f\n", number(product, "equal"), number(product, "offered"));
+    return best;
+}
+
+// Shares of copy bandwidth and of the fastest product.
 static void put_test(const json_t *test, double matmul, double copy) {
     double seconds = median(test, "seconds");
     if (!(seconds > 0)) return;
@@ -44,7 +61,7 @@ static void put_test(const json_t *test, double matmul, double copy) {
 
 int gpu_speeds(const char *bench_path, const char *rates_path) {
     json_t *bench = NULL, *rates = NULL;
-    const json_t *test;
+    const json_t *test, *product;
     struct err e = {0};
     size_t i;
     if (json_read_file(bench_path, 16 << 20, &bench, &e) != 0 ||
@@ -53,12 +70,13 @@ int gpu_speeds(const char *bench_path, const char *rates_path) {
         json_decref(bench);
         return 1;
     }
-    double own = number(rates, "own_matmul_flop_per_s");
-    double library = number(rates, "cublaslt_matmul_flop_per_s");
-    double copy = number(rates, "copy_bytes_per_s"), matmul = library > 0 ? library : own;
-    put_rate("products, own kernel", own, "TFLOP/s");
-    put_rate("products, cuBLASLt", library, "TFLOP/s");
-    put_rate("copies, read + written", copy, "TB/s");
+    double copy = number(rates, "copy_bytes_per_s"), matmul = 0;
+    printf("copies %.3f TB/s, read and written\n\n", 1e-12 * copy);
+    printf("%-28s %9s %9s %9s   algorithms\n", "products, TFLOP/s", "own", "admitted", "any");
+    json_array_foreach(json_object_get(rates, "products"), i, product) {
+        double best = put_product(product);
+        if (best > matmul) matmul = best;
+    }
     printf("\n%-28s %10s %10s %9s %8s %7s %7s\n", "test", "ms", "tokens/s", "TFLOP/s", "TB/s",
            "of matm", "of copy");
     json_array_foreach(json_object_get(bench, "tests"), i, test) put_test(test, matmul, copy);

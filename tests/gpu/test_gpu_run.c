@@ -89,7 +89,7 @@ static void test_a_failing_part_stops_no_other(void **state) {
                  "test*) exit 0 ;;\n"
                  "esac\n"
                  "exec \"$real\" \"$@\"\n");
-    json_t *result = run("--small", 1);
+    json_t *result = run("--small --deadline 600 --limit 1200", 1);
     assert_int_equal(json_integer_value(json_object_get(result, "failed")), 1);
     const json_t *failed = part(result, "test_cuda_kv");
     assert_string_equal(word(failed, "status"), "failed");
@@ -104,6 +104,9 @@ static void test_a_failing_part_stops_no_other(void **state) {
     assert_string_equal(word(device, "kernels"), "emulated");
     assert_true(json_integer_value(json_object_get(numbers(result, "rates"), "copy_bytes_per_s")) >
                 0);
+    const json_t *products = json_object_get(numbers(result, "rates"), "products");
+    assert_int_equal(json_array_size(products), 1);
+    assert_true(json_is_true(json_object_get(json_array_get(products, 0), "admitted")));
     const json_t *bench = numbers(result, "bench");
     assert_string_equal(word(bench, "backend"), "cuda");
     assert_true(json_array_size(json_object_get(bench, "tests")) >= 2);
