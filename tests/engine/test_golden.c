@@ -61,26 +61,6 @@ static const float *reference_of(const struct golden *g, const char *name) {
     return (const float *)bytes.p; // the arena aligns
 }
 
-static double log_sum(const float *z, uint32_t n) {
-    double top = (double)z[0], sum = 0;
-    for (uint32_t i = 1; i < n; i++) top = fmax(top, (double)z[i]);
-    for (uint32_t i = 0; i < n; i++) sum += exp((double)z[i] - top);
-    return top + log(sum);
-}
-
-// KL(reference || ours), mean over the rows.
-static double mean_divergence(const float *reference, const float *z, uint32_t rows, uint32_t n) {
-    double sum = 0;
-    for (uint32_t r = 0; r < rows; r++, reference += n, z += n) {
-        double a = log_sum(reference, n), b = log_sum(z, n);
-        for (uint32_t i = 0; i < n; i++) {
-            double p = (double)reference[i] - a, q = (double)z[i] - b;
-            sum += exp(p) * (p - q);
-        }
-    }
-    return sum / rows;
-}
-
 static void test_f32(void **state) {
     const struct golden *g = *state;
     size_t i;
@@ -103,7 +83,7 @@ static void test_bf16(void **state) {
     json_array_foreach(json_object_get(g->index, "models"), i, name) {
         const char *model = json_string_value(name);
         const float *z = logits_of(g, model, "bf16-1", "unpacked");
-        double divergence = mean_divergence(reference_of(g, model), z, g->count, g->vocabulary);
+        double divergence = golden_divergence(reference_of(g, model), z, g->count, g->vocabulary);
         if (!(divergence < 1.5e-3)) fail_msg("%s: mean KL %g", model, divergence);
     }
 }

@@ -2,6 +2,8 @@
 
 #include "tests/support/support.h"
 
+#include <math.h>
+
 static uint32_t element(const json_t *list, size_t i) {
     return (uint32_t)json_integer_value(json_array_get(list, i));
 }
@@ -33,4 +35,23 @@ int golden_close(void **state) {
     json_decref(g->index);
     arena_destroy(g->a);
     return 0;
+}
+
+static double log_sum(const float *z, uint32_t n) {
+    double top = (double)z[0], sum = 0;
+    for (uint32_t i = 1; i < n; i++) top = fmax(top, (double)z[i]);
+    for (uint32_t i = 0; i < n; i++) sum += exp((double)z[i] - top);
+    return top + log(sum);
+}
+
+double golden_divergence(const float *reference, const float *z, uint32_t rows, uint32_t n) {
+    double sum = 0;
+    for (uint32_t r = 0; r < rows; r++, reference += n, z += n) {
+        double a = log_sum(reference, n), b = log_sum(z, n);
+        for (uint32_t i = 0; i < n; i++) {
+            double p = (double)reference[i] - a, q = (double)z[i] - b;
+            sum += exp(p) * (p - q);
+        }
+    }
+    return sum / rows;
 }

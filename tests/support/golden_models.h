@@ -21,4 +21,7 @@ struct golden {
 int golden_open(void **state);
 int golden_close(void **state);
 
+// KL(reference || z) of logits [rows][n], in double, mean over the rows.
+double golden_divergence(const float *reference, const float *z, uint32_t rows, uint32_t n);
+
 #endif

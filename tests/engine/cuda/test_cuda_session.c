@@ -1,6 +1,7 @@
 // Whole models on the GPU: their logits against the double-precision reference and the
 // CPU engine's.
 #include "tests/support/engine_probe.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/simt.h"
 #include "tests/support/support.h"
 
@@ -50,26 +51,6 @@ static float *logits_of(const char *path, bool gpu, const char *weights, const i
     return t.logits;
 }
 
-static double log_sum(const float *z, uint32_t n) {
-    double top = (double)z[0], sum = 0;
-    for (uint32_t i = 1; i < n; i++) top = fmax(top, (double)z[i]);
-    for (uint32_t i = 0; i < n; i++) sum += exp((double)z[i] - top);
-    return top + log(sum);
-}
-
-// KL(reference || z), mean over the rows.
-static double mean_divergence(const float *reference, const float *z, uint32_t rows, uint32_t n) {
-    double sum = 0;
-    for (uint32_t r = 0; r < rows; r++, reference += n, z += n) {
-        double a = log_sum(reference, n), b = log_sum(z, n);
-        for (uint32_t i = 0; i < n; i++) {
-            double p = (double)reference[i] - a, q = (double)z[i] - b;
-            sum += exp(p) * (p - q);
-        }
-    }
-    return sum / rows;
-}
-
 // Rows whose largest logit is another one, unless the two are as good as equal.
 static uint32_t other_choices(const float *a, const float *b, uint32_t rows, uint32_t n) {
     uint32_t others = 0;
@@ -107,7 +88,7 @@ static void test_golden(void **state) {
                             1 << 20, a, &reference, &e),
                   e);
         assert_int_equal(reference.n, (size_t)count * V * sizeof(float));
-        double divergence = mean_divergence((const float *)reference.p, z, count, V);
+        double divergence = golden_divergence((const float *)reference.p, z, count, V);
         if (!(divergence < 1.5e-3)) fail_msg("%s: mean KL %g", model, divergence);
         models++;
     }
@@ -140,7 +121,7 @@ static void test_against_cpu(void **state) {
         float *expected = logits_of(path, false, "unpacked", ids, COUNT, &V);
         float *unpacked = logits_of(path, true, "unpacked", ids, COUNT, &V);
         float *stored = logits_of(path, true, "stored", ids, COUNT, &V);
-        double divergence = mean_divergence(expected, unpacked, COUNT, V);
+        double divergence = golden_divergence(expected, unpacked, COUNT, V);
         if (!(divergence < 1e-3)) fail_msg("%s: mean KL to the CPU's %g", type, divergence);
         assert_int_equal(other_choices(expected, unpacked, COUNT, V), 0);
         assert_memory_equal(unpacked, stored, (size_t)COUNT * V * sizeof(float));
