@@ -2,10 +2,10 @@
 #include "kernels/simt/block.h"
 
 #include "kernels/cpu/env.h"
+#include "kernels/simt/counts.h"
 #include "kernels/simt/launch.h"
 #include "kernels/simt/races.h"
 #include "kernels/simt/report.h"
-#include "kernels/simt/simt.h"
 
 #include <numeric>
 
@@ -16,7 +16,6 @@ namespace simt {
 
 block_state running;
 thread *current;
-static struct simt_counts counts;
 static uint64_t random_state;
 
 // Under the thread sanitizer a block draws one of several sets of fibers: with one set, a thread of
@@ -169,12 +168,4 @@ void run_kernel(const char *kernel, dim3 grid, dim3 block, const shared_sizes &s
     running.body = nullptr;
 }
 
-void count_collective() {
-    counts.collectives++;
-}
-
 } // namespace simt
-
-struct simt_counts simt_counted(void) {
-    return simt::counts;
-}

@@ -77,7 +77,6 @@ void make_ready(thread *t);
 void wait_for_turn();
 void thread_exits(thread *t);
 uint32_t draw(uint32_t below); // from the launch's random stream
-void count_collective();
 
 // Threads that exit let those go on that wait for the rest (warp.cpp, barrier.cpp).
 void warp_without(thread *t);

@@ -1,9 +1,29 @@
-// Graphs: instantiated once, launched often.
+// Graphs: instantiated once, launched often. What a graph runs are the launches as they were
+// captured, arguments and grids included, whatever has become of the memory that they point to.
 #include "kernels/simt/runtime_graph.h"
+
+#include "kernels/simt/counts.h"
+#include "kernels/simt/report.h"
+
+#include <cstdlib>
 
 struct CUgraphExec_st {
     std::vector<simt::work> nodes;
 };
+
+namespace simt {
+
+static int executables;
+
+static void check_leaks() {
+    if (executables > 0) fail("%d executable graphs were never destroyed", executables);
+}
+
+} // namespace simt
+
+int simt_graphs(void) {
+    return simt::executables;
+}
 
 using namespace simt;
 
@@ -11,11 +31,17 @@ extern "C" {
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
                                  unsigned long long) {
+    static const bool watched = atexit(check_leaks) == 0;
+    (void)watched;
+    *executable = nullptr;
+    if (executables >= simt_get_options().graphs_most) return refused(cudaErrorMemoryAllocation);
     *executable = new CUgraphExec_st{graph->nodes};
+    executables++;
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+    counts.graph_launches++;
     for (const work &node : executable->nodes) enqueue(stream, node);
     return cudaSuccess;
 }
@@ -34,6 +60,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
     drain_all();
     delete executable;
+    executables--;
     return cudaSuccess;
 }
 

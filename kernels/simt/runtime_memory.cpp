@@ -1,10 +1,10 @@
 // Device and pinned memory, copies and fills. Device memory begins as NaNs. The address sanitizer
 // sees its ends, and its whole as poisoned while host code runs; without it an allocation ends near
 // a guard page, and what lies between is looked at after each kernel.
+#include "kernels/simt/counts.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/runtime.h"
 #include "kernels/simt/sanitizers.h"
-#include "kernels/simt/simt.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -139,6 +139,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes) {
     *p = nullptr;
     if (forbidden_in_capture()) return refused(cudaErrorStreamCaptureUnsupported);
     if (bytes == 0) return cudaSuccess;
+    counts.allocations++;
     size_t left = simt_get_options().memory_bytes - device_bytes;
     allocation a;
     unsigned char *memory = bytes <= left ? obtain(bytes, &a) : nullptr;
@@ -164,6 +165,7 @@ cudaError_t cudaFree(void *p) {
 }
 
 cudaError_t cudaMallocHost(void **p, size_t bytes) {
+    counts.allocations++;
     *p = aligned_alloc(ALIGNMENT, rounded_up(bytes, ALIGNMENT));
     if (*p == nullptr) return refused(cudaErrorMemoryAllocation);
     pinned[(uintptr_t)*p] = allocation{bytes, nullptr, 0};

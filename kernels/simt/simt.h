@@ -25,18 +25,21 @@ struct simt_options {
     // Whether the stand-in for cuBLASLt offers, among others, an algorithm that adds in the order
     // of the engine's own products.
     bool blas_in_order;
+    int graphs_most; // executable graphs that the device has memory for
 };
 
-// At start: seed 1, streams at once, capability 90, 8 GiB, in order. To be set while no work is
-// queued.
+// At start: seed 1, streams at once, capability 90, 8 GiB, in order, 1000 graphs. To be set while
+// no work is queued.
 void simt_set_options(const struct simt_options *options);
 struct simt_options simt_get_options(void);
 
-// Device memory that is allocated, and since the start: launches, warp collectives and switches
-// between threads.
+// What is allocated of the device now: memory, executable graphs. And since the start: kernels that
+// ran, warp collectives and switches between threads; allocations of device and of pinned memory;
+// launches of graphs.
 size_t simt_device_bytes(void);
+int simt_graphs(void);
 struct simt_counts {
-    uint64_t launches, collectives, switches;
+    uint64_t launches, collectives, switches, allocations, graph_launches;
 };
 struct simt_counts simt_counted(void);
 

@@ -1,5 +1,6 @@
 // Collectives of a warp: the last lane to arrive does the work of all.
 #include "kernels/simt/block.h"
+#include "kernels/simt/counts.h"
 #include "kernels/simt/races.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/warp.h"
@@ -50,7 +51,7 @@ static size_t find_meeting(const thread *me, struct warp *w, const site &at, con
 static void close_meeting(struct warp *w, size_t i, thread *const *lanes) {
     meeting m = w->open[i]; // lanes may open the next one while this one's work is done
     w->open.erase(w->open.begin() + (long)i);
-    count_collective();
+    counts.collectives++;
     if (m.function != nullptr) m.function(m.arrived, m.in, m.out);
     for (int lane = WARP - 1; lane >= 0; lane--)
         if (m.arrived >> lane & 1) make_ready(lanes[lane]);

@@ -60,9 +60,12 @@ static const struct fault {
     {"host_leaks", {"never freed", "never freed", "never freed"}},
     {"host_reads_device", {NOTHING, POISONED, NOTHING}},
     {"host_reads_early", {WRONG, WRONG, WRONG}},
+    {"graph_leaks", {"never destroyed", "never destroyed", "never destroyed"}},
+    {"graph_of_stale_pointer", {"bad memory access", "heap-use-after-free", "SEGV"}},
+    {"graph_of_stale_length", {WRONG, WRONG, WRONG}},
 };
-static const char *const right[] = {"right",         "copies",     "shuffles",
-                                    "warps_in_step", "blocks_add", "merge"};
+static const char *const right[] = {"right",      "copies", "shuffles",   "warps_in_step",
+                                    "blocks_add", "merge",  "graph_right"};
 
 // ---- the child: one kernel, by name
 
@@ -142,12 +145,52 @@ static int host_reads_early(float *in) {
     return result;
 }
 
+// A kernel and a copy, recorded once and replayed when the values have changed: right, or after
+// what the recording holds has changed too, the memory or the length that was then.
+static int graph(const char *name, float *in) {
+    bool stale_pointer = strcmp(name, "graph_of_stale_pointer") == 0;
+    size_t bytes = FAULT_COUNT * sizeof *in,
+           recorded = strcmp(name, "graph_of_stale_length") == 0 ? bytes / 2 : bytes;
+    void *device, *between, *out;
+    float got[FAULT_COUNT], changed[FAULT_COUNT];
+    cudaStream_t stream;
+    cudaGraph_t captured;
+    cudaGraphExec_t executable;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    check(cudaMalloc(&device, bytes));
+    check(cudaMalloc(&between, bytes));
+    check(cudaMalloc(&out, bytes));
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    check(fault_launch("right", between, device, stream));
+    check(cudaMemcpyAsync(out, between, recorded, cudaMemcpyDeviceToDevice, stream));
+    check(cudaStreamEndCapture(stream, &captured));
+    check(cudaGraphInstantiate(&executable, captured, 0));
+    check(cudaGraphDestroy(captured));
+    for (int i = 0; i < FAULT_COUNT; i++) changed[i] = 3.0f * in[i];
+    for (int round = 0; round < 2; round++) {
+        float *values = round == 0 ? in : changed;
+        check(cudaMemcpy(device, values, bytes, cudaMemcpyHostToDevice));
+        if (round == 1 && stale_pointer) check(cudaFree(between));
+        check(cudaGraphLaunch(executable, stream));
+        check(cudaStreamSynchronize(stream));
+        check(cudaMemcpy(got, out, bytes, cudaMemcpyDeviceToHost));
+        if (compare(got, values) != 0) return 3;
+    }
+    if (strcmp(name, "graph_leaks") != 0) check(cudaGraphExecDestroy(executable));
+    check(cudaFree(between));
+    check(cudaFree(out));
+    check(cudaFree(device));
+    check(cudaStreamDestroy(stream));
+    return 0;
+}
+
 static int child(const char *name) {
     float in[FAULT_COUNT];
     for (int i = 0; i < FAULT_COUNT; i++) in[i] = 1.0f + (float)(i * 37 % 64);
     if (strcmp(name, "host_leaks") == 0) return host_leaks();
     if (strcmp(name, "host_reads_device") == 0) return host_reads_device();
     if (strcmp(name, "host_reads_early") == 0) return host_reads_early(in);
+    if (strncmp(name, "graph_", 6) == 0) return graph(name, in);
     return run_kernel(name, in);
 }
 

@@ -116,6 +116,44 @@ static void graphs_run_with_new_data(void **state) {
     ASSERT_CUDA(cudaStreamDestroy(side));
 }
 
+// The device has memory for some executable graphs; what was allocated and launched is counted.
+static void graphs_have_an_end(void **state) {
+    (void)state;
+    struct simt_options o = before;
+    o.graphs_most = 1;
+    simt_set_options(&o);
+    cudaStream_t stream = new_stream();
+    cudaGraph_t graph;
+    cudaGraphExec_t one, more;
+    float *row = new_row(), *in = new_pinned();
+    ASSERT_CUDA(cudaMemset(row, 0, BYTES));
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    struct simt_counts begun = simt_counted();
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ASSERT_CUDA(runtime_double(row, 2, COUNT / 2, stream));
+    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+    assert_int_equal(simt_counted().launches, begun.launches);
+    ASSERT_CUDA(cudaGraphInstantiate(&one, graph, 0));
+    assert_int_equal(cudaGraphInstantiate(&more, graph, 0), cudaErrorMemoryAllocation);
+    assert_null(more);
+    assert_int_equal(simt_graphs(), 1);
+    for (int i = 0; i < 3; i++) ASSERT_CUDA(cudaGraphLaunch(one, stream));
+    ASSERT_CUDA(cudaStreamSynchronize(stream));
+    assert_int_equal(simt_counted().launches - begun.launches, 3);
+    assert_int_equal(simt_counted().graph_launches - begun.graph_launches, 3);
+    assert_int_equal(simt_counted().allocations, begun.allocations);
+    ASSERT_CUDA(cudaFreeHost(in));
+    in = new_pinned();
+    assert_int_equal(simt_counted().allocations, begun.allocations + 1);
+    ASSERT_CUDA(cudaGraphExecDestroy(one));
+    assert_int_equal(simt_graphs(), 0);
+    ASSERT_CUDA(cudaGraphDestroy(graph));
+    ASSERT_CUDA(cudaFreeHost(in));
+    ASSERT_CUDA(cudaFree(row));
+    ASSERT_CUDA(cudaStreamDestroy(stream));
+    cudaGetLastError();
+}
+
 static void captures_refuse_waits(void **state) {
     (void)state;
     cudaStream_t stream = new_stream();
@@ -184,8 +222,9 @@ static void launches_are_checked(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, keep_options, restore_options)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(events_order_streams), TEST(graphs_run_with_new_data), TEST(captures_refuse_waits),
-        TEST(memory_has_an_end),    TEST(copies_are_checked),       TEST(launches_are_checked),
+        TEST(events_order_streams),  TEST(graphs_run_with_new_data), TEST(graphs_have_an_end),
+        TEST(captures_refuse_waits), TEST(memory_has_an_end),        TEST(copies_are_checked),
+        TEST(launches_are_checked),
     };
     simt_from_environment();
     return cmocka_run_group_tests_name("runtime", tests, NULL, NULL);
