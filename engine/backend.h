@@ -129,6 +129,8 @@ struct backend_options {
     const char *products; // on a GPU: "own" kernels alone, "admitted" ones of cuBLASLt beside them
                           // (the same bits), "any" of it (other bits); NULL: "auto", as is fastest
     const char *cache;    // folder of what later runs may use again; NULL: none
+    bool no_graphs;       // on a GPU: decoding passes are launched op by op, not replayed. The same
+                          // bits; to compare speed
 };
 
 struct backend_ceilings {
@@ -173,6 +175,11 @@ struct backend_ops {
     size_t (*kv_layer_bytes)(struct backend *b, uint32_t G, uint32_t E);
 
     void (*begin)(struct backend *b, const struct backend_pass *pass);
+    // Does work(context), which calls ops of the pass that was begun, none of which waits. A
+    // backend may do again, without calling it, what it did for an earlier pass of the same form;
+    // so with one context the calls and their operands follow from the pass's numbers of rows,
+    // spans, wanted rows and watches alone.
+    void (*play)(struct backend *b, void (*work)(void *context), void *context);
     // x[r] = dequantized fp32 row ids[r] of a matrix of one part, loaded as BACKEND_ROWS.
     void (*embed)(struct backend *b, const struct backend_matrix *rows, float *x);
     // cos_sin[r][rotary/2][2] of the positions of the pass.

@@ -344,6 +344,11 @@ static void cpu_begin(struct backend *b, const struct backend_pass *pass) {
     spans_set(&c->wanted, pass->wanted_spans, pass->wanted_span_count);
 }
 
+static void cpu_play(struct backend *b, void (*work)(void *context), void *context) {
+    (void)b;
+    work(context);
+}
+
 static bool cpu_fault(struct backend *b, struct backend_fault *out) {
     *out = cpu_of(b)->fault;
     return cpu_of(b)->faulty;
@@ -498,6 +503,7 @@ static const struct backend_ops CPU_OPS = {
     .matrix_bytes = cpu_matrix_bytes,
     .kv_layer_bytes = cpu_kv_layer_bytes,
     .begin = cpu_begin,
+    .play = cpu_play,
     .embed = cpu_embed,
     .angles = cpu_angles,
     .gather = cpu_gather,

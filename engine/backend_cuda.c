@@ -4,6 +4,7 @@
 #include "engine/backend_plugin.h"
 #include "engine/backend_products.h"
 #include "engine/base/arena.h"
+#include "engine/base/log.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cuda/ops.h"
 
@@ -308,6 +309,12 @@ static void cuda_begin(struct backend *b, const struct backend_pass *pass) {
     c->table->begin(c->device, &p);
 }
 
+static void cuda_play(struct backend *b, void (*work)(void *context), void *context) {
+    struct backend_cuda *c = cuda_of(b);
+    const char *why = c->table->play(c->device, work, context);
+    if (why != NULL) log_warn("decoding goes on without CUDA graphs, more slowly: %s", why);
+}
+
 static void cuda_embed(struct backend *b, const struct backend_matrix *rows, float *x) {
     struct backend_cuda *c = cuda_of(b);
     assert(rows->stored_count == 1);
@@ -423,6 +430,7 @@ static const struct backend_ops CUDA_OPS = {
     .matrix_bytes = cuda_matrix_bytes,
     .kv_layer_bytes = cuda_kv_layer_bytes,
     .begin = cuda_begin,
+    .play = cuda_play,
     .embed = cuda_embed,
     .angles = cuda_angles,
     .gather = cuda_gather,
@@ -474,6 +482,7 @@ int backend_cuda_open(const struct backend_options *options, struct backend **ou
     struct backend_cuda *c = host_array(1, sizeof *c);
     c->table = table;
     c->device = device;
+    if (options->no_graphs) table->use_graphs(device, false);
     c->facts = (struct backend_device){.capability = facts.capability,
                                        .driver = facts.driver,
                                        .runtime = facts.runtime,

@@ -36,7 +36,8 @@ struct forward {
     uint32_t qkv_width;
     size_t layer_bytes; // of one layer in a KV page
     void *buffer[BUFFER_COUNT];
-    float *shares; // host, as BUFFER_SHARES
+    float *shares;            // host, as BUFFER_SHARES
+    struct backend_pass pass; // the one that is run
 };
 
 static void buffer_sizes(const struct backend *b, const struct model_config *c, uint32_t rows,
@@ -138,11 +139,10 @@ static void aim_watches(struct forward *f, const struct forward_batch *batch) {
     }
 }
 
-static void begin_pass(struct forward *f, const struct backend_pass *pass) {
+static void embed_rows(struct forward *f) {
     const struct model_config *c = f->c;
     const struct backend_ops *ops = f->b->ops;
     const struct backend_rotation rotation = {c->rope_base, c->rope_dimensions, c->rope_factors};
-    ops->begin(f->b, pass);
     ops->embed(f->b, f->w->embedding, f->buffer[BUFFER_X]);
     ops->angles(f->b, &rotation, f->buffer[BUFFER_ANGLES]);
 }
@@ -206,80 +206,48 @@ static void attend_rows(struct forward *f, const struct backend_attention *a, bo
                          f->buffer[BUFFER_ATTENDED], f->ld_heads);
 }
 
+// Where the residual stream of the wanted rows is.
+static float *wanted_rows(struct forward *f) {
+    bool all = f->pass.wanted_count == f->pass.rows;
+    return f->buffer[all ? BUFFER_X : BUFFER_X_WANTED];
+}
+
 // The last layer needs keys and values of all rows, and everything else only of the wanted ones.
-// Returns where the residual stream of the wanted rows is.
-static float *last_layer(struct forward *f, const struct backend_pass *pass,
-                         const struct backend_attention *a) {
+static void last_layer(struct forward *f, const struct backend_attention *a) {
     const struct backend_ops *ops = f->b->ops;
-    float *x = f->buffer[BUFFER_X];
+    float *x = wanted_rows(f);
     void *attended = f->buffer[BUFFER_ATTENDED];
     attend_rows(f, a, true);
-    if (pass->wanted_count < pass->rows) {
-        ops->gather(f->b, x, f->c->D * sizeof(float), f->buffer[BUFFER_X_WANTED]);
+    if (x != f->buffer[BUFFER_X]) {
+        ops->gather(f->b, f->buffer[BUFFER_X], f->c->D * sizeof(float), x);
         ops->gather(f->b, attended, (size_t)f->ld_heads * f->b->operand_bytes,
                     f->buffer[BUFFER_ATTENDED_WANTED]);
-        x = f->buffer[BUFFER_X_WANTED];
         attended = f->buffer[BUFFER_ATTENDED_WANTED];
     }
-    finish_rows(f, a->layer, pass->wanted_count, attended, x);
-    return x;
+    finish_rows(f, a->layer, f->pass.wanted_count, attended, x);
 }
 
-static int check_fault(struct forward *f, const struct backend_pass *pass, struct err *e) {
-    static const char *const what[] = {
-        [BACKEND_FAULT_KV] = "a key or value", [BACKEND_FAULT_SCORE] = "an attention score"};
-    struct backend_fault fault;
-    if (!f->b->ops->fault(f->b, &fault)) return 0;
-    if (fault.kind == BACKEND_FAULT_DEVICE)
-        FAIL(e, ERR_PROVIDER, "backend %s: %s", f->b->name, fault.text);
-    FAIL(e, ERR_NUMERIC,
-         "layer %u, position %u: %s is not finite; the model's numbers leave the range of %s",
-         fault.layer, pass->positions[fault.row], what[fault.kind], f->b->numerics);
+// How many of the wanted rows behind `done` get their logits at once.
+static uint32_t logit_rows(const struct forward *f, uint32_t done) {
+    uint32_t left = f->pass.wanted_count - done;
+    return left < LOGIT_ROWS ? left : LOGIT_ROWS;
 }
 
-static int hand_out_row(struct forward *f, const struct backend_pass *pass, uint32_t row,
-                        int64_t greedy, const float *logits, const struct forward_sink *sink,
-                        struct err *e) {
-    if (greedy < 0)
-        FAIL(e, ERR_NUMERIC,
-             "output layer (behind layer %u), position %u: a logit is not finite; the model's "
-             "numbers leave the range of %s",
-             f->c->L - 1, pass->positions[row], f->b->numerics);
-    return sink->take(sink->context, row, (int32_t)greedy, logits, e);
-}
-
-static int hand_out(struct forward *f, const struct backend_pass *pass, const float *x,
-                    const struct forward_sink *sink, struct err *e) {
+static void compute_logits(struct forward *f, uint32_t done) {
     const struct model_config *c = f->c;
     const struct backend_ops *ops = f->b->ops;
-    float *logits = f->buffer[BUFFER_LOGITS];
-    int64_t greedy[LOGIT_ROWS];
-    for (uint32_t done = 0; done < pass->wanted_count;) {
-        uint32_t left = pass->wanted_count - done;
-        uint32_t n = left < LOGIT_ROWS ? left : LOGIT_ROWS;
-        ops->rmsnorm(f->b, x + (size_t)done * c->D, n, c->D, f->w->output_norm, c->norm_epsilon,
-                     f->buffer[BUFFER_NORM], f->ld_model);
-        ops->matmul(f->b, f->buffer[BUFFER_NORM], f->ld_model, n, f->w->head, NULL, false, logits,
-                    c->V);
-        ops->argmax(f->b, logits, n, c->V, greedy);
-        if (done == 0) TRY(check_fault(f, pass, e));
-        for (uint32_t i = 0; i < n; i++)
-            TRY(hand_out_row(f, pass, pass->wanted[done + i], greedy[i], logits + (size_t)i * c->V,
-                             sink, e));
-        done += n;
-    }
-    return 0;
+    uint32_t n = logit_rows(f, done);
+    ops->rmsnorm(f->b, wanted_rows(f) + (size_t)done * c->D, n, c->D, f->w->output_norm,
+                 c->norm_epsilon, f->buffer[BUFFER_NORM], f->ld_model);
+    ops->matmul(f->b, f->buffer[BUFFER_NORM], f->ld_model, n, f->w->head, NULL, false,
+                f->buffer[BUFFER_LOGITS], c->V);
 }
 
-int forward_run(struct forward *f, const struct forward_batch *batch,
-                const struct forward_sink *sink, struct err *e) {
+// All layers, and the first logits. What it calls follows from the form of the pass (backend.h).
+static void compute(void *context) {
+    struct forward *f = context;
     const struct model_config *c = f->c;
-    struct backend_pass pass = batch->pass;
-    assert(pass.rows >= 1 && pass.rows <= f->rows);
-    pass.shares_stride = (size_t)c->H * f->watched;
-    aim_watches(f, batch);
-    begin_pass(f, &pass);
-    float *x = f->buffer[BUFFER_X];
+    embed_rows(f);
     for (uint32_t layer = 0; layer < c->L; layer++) {
         struct backend_attention a = {.layer = layer,
                                       .H = c->H,
@@ -289,15 +257,65 @@ int forward_run(struct forward *f, const struct forward_batch *batch,
                                       .softcap = c->attention_softcap,
                                       .window = c->window,
                                       .page_offset = f->layer_bytes * layer};
-        project_rows(f, pass.rows, &a);
+        project_rows(f, f->pass.rows, &a);
         if (layer + 1 < c->L) {
             attend_rows(f, &a, false);
-            finish_rows(f, layer, pass.rows, f->buffer[BUFFER_ATTENDED], x);
-        } else if (pass.wanted_count > 0) {
-            x = last_layer(f, &pass, &a);
+            finish_rows(f, layer, f->pass.rows, f->buffer[BUFFER_ATTENDED], f->buffer[BUFFER_X]);
+        } else if (f->pass.wanted_count > 0) {
+            last_layer(f, &a);
         }
     }
-    if (pass.wanted_count == 0) return check_fault(f, &pass, e);
+    if (f->pass.wanted_count > 0) compute_logits(f, 0);
+}
+
+static int check_fault(struct forward *f, struct err *e) {
+    static const char *const what[] = {
+        [BACKEND_FAULT_KV] = "a key or value", [BACKEND_FAULT_SCORE] = "an attention score"};
+    struct backend_fault fault;
+    if (!f->b->ops->fault(f->b, &fault)) return 0;
+    if (fault.kind == BACKEND_FAULT_DEVICE)
+        FAIL(e, ERR_PROVIDER, "backend %s: %s", f->b->name, fault.text);
+    FAIL(e, ERR_NUMERIC,
+         "layer %u, position %u: %s is not finite; the model's numbers leave the range of %s",
+         fault.layer, f->pass.positions[fault.row], what[fault.kind], f->b->numerics);
+}
+
+static int hand_out_row(struct forward *f, uint32_t row, int64_t greedy, const float *logits,
+                        const struct forward_sink *sink, struct err *e) {
+    if (greedy < 0)
+        FAIL(e, ERR_NUMERIC,
+             "output layer (behind layer %u), position %u: a logit is not finite; the model's "
+             "numbers leave the range of %s",
+             f->c->L - 1, f->pass.positions[row], f->b->numerics);
+    return sink->take(sink->context, row, (int32_t)greedy, logits, e);
+}
+
+static int hand_out(struct forward *f, const struct forward_sink *sink, struct err *e) {
+    const uint32_t V = f->c->V;
+    const float *logits = f->buffer[BUFFER_LOGITS];
+    int64_t greedy[LOGIT_ROWS];
+    for (uint32_t done = 0, n; done < f->pass.wanted_count; done += n) {
+        n = logit_rows(f, done);
+        if (done > 0) compute_logits(f, done);
+        f->b->ops->argmax(f->b, logits, n, V, greedy);
+        if (done == 0) TRY(check_fault(f, e));
+        for (uint32_t i = 0; i < n; i++)
+            TRY(hand_out_row(f, f->pass.wanted[done + i], greedy[i], logits + (size_t)i * V, sink,
+                             e));
+    }
+    return 0;
+}
+
+int forward_run(struct forward *f, const struct forward_batch *batch,
+                const struct forward_sink *sink, struct err *e) {
+    const struct backend_ops *ops = f->b->ops;
+    assert(batch->pass.rows >= 1 && batch->pass.rows <= f->rows);
+    f->pass = batch->pass;
+    f->pass.shares_stride = (size_t)f->c->H * f->watched;
+    aim_watches(f, batch);
+    ops->begin(f->b, &f->pass);
+    ops->play(f->b, compute, f);
+    if (f->pass.wanted_count == 0) return check_fault(f, e);
     take_shares(f, batch);
-    return hand_out(f, &pass, x, sink, e);
+    return hand_out(f, sink, e);
 }

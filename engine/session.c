@@ -45,7 +45,8 @@ static int open_parts(struct session *s, const struct session_options *o, struct
                                       .op_table = o->op_table,
                                       .threads = o->threads,
                                       .products = o->products,
-                                      .cache = o->cache};
+                                      .cache = o->cache,
+                                      .no_graphs = o->no_graphs};
     TRY(backend_open(&options, &s->backend, e));
     struct backend *b = s->backend;
     TRY(session_plan_make(b, s->model, o, &s->plan, e));

@@ -16,6 +16,7 @@ struct session_options {
     const char *op_table;    // NULL: the fastest that proves itself
     const char *products;    // of a GPU: "own", "admitted", "any"; NULL: auto (engine/backend.h)
     const char *cache;       // folder of what later runs may use again; NULL: none
+    bool no_graphs;          // of a GPU: engine/backend.h
     int threads;             // 0: as many as the process may use
     uint32_t context_tokens; // most positions of a sequence; 0: the trained context
     bool beyond_trained;     // context_tokens may exceed the trained context

@@ -257,6 +257,9 @@ int cli_bench(int argc, char **argv) {
          .help = "matrix products of a GPU: auto, own, admitted (cuBLASLt where it gives the same "
                  "bits), any (whatever the bits)",
          .text = &o->products},
+        {.name = "--no-graphs",
+         .help = "of a GPU: launch decoding passes op by op, not as CUDA graphs; the same bits",
+         .flag = &o->no_graphs},
         CLI_MEMORY_OPTION("bound on all but the weights", &o->memory_bytes),
         {.name = "--beyond-trained",
          .help = "lengths may exceed the trained context",

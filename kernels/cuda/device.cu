@@ -8,10 +8,14 @@
 
 bool device_check(struct cuda_device *d, cudaError_t result, const char *what) {
     if (result == cudaSuccess) return true;
-    if (d->failed == cudaSuccess) {
+    char failure[sizeof d->failure];
+    snprintf(failure, sizeof failure, "%s: %s (%s)", what, cudaGetErrorString(result),
+             cudaGetErrorName(result));
+    if (graphs_recording(d)) {
+        graphs_spoil(d, failure);
+    } else if (d->failed == cudaSuccess) {
         d->failed = result;
-        snprintf(d->failure, sizeof d->failure, "%s: %s (%s)", what, cudaGetErrorString(result),
-                 cudaGetErrorName(result));
+        memcpy(d->failure, failure, sizeof failure);
     }
     (void)cudaGetLastError();
     return false;
@@ -27,6 +31,10 @@ static cudaError_t area_take(struct cuda_area *a, size_t bytes) {
 
 bool area_reserve(struct cuda_device *d, struct cuda_area *a, size_t bytes) {
     if (bytes <= a->bytes) return true;
+    if (graphs_recording(d)) {
+        graphs_spoil(d, "working memory grew while a pass was recorded");
+        return false;
+    }
     area_release(d, a);
     if (!device_check(d, area_take(a, bytes), "working memory")) return false;
     a->bytes = bytes;
@@ -36,6 +44,7 @@ bool area_reserve(struct cuda_device *d, struct cuda_area *a, size_t bytes) {
 void area_release(struct cuda_device *d, struct cuda_area *a) {
     if (a->p != NULL) {
         device_sync(d);
+        graphs_drop(d);
         device_check(d, a->pinned ? cudaFreeHost(a->p) : cudaFree(a->p), "working memory");
     }
     a->p = NULL;
@@ -90,7 +99,10 @@ int device_open(struct cuda_device **out, struct cuda_facts *facts, char why[256
     memset(facts, 0, sizeof *facts);
     if (find_driver(facts, why) != 0 || find_device(facts, why) != 0) return -1;
     struct cuda_device *d = (struct cuda_device *)calloc(1, sizeof *d);
-    if (d == NULL) return refuse(why, "no memory on the host", cudaErrorMemoryAllocation);
+    if (d == NULL || graphs_open(d) != 0) {
+        free(d);
+        return refuse(why, "no memory on the host", cudaErrorMemoryAllocation);
+    }
     d->pass.host.pinned = d->results_host.pinned = d->faults_host.pinned = true;
     d->frequencies_host.pinned = true;
     cudaError_t result = cudaSetDevice(d->number);
@@ -114,6 +126,7 @@ void device_close(struct cuda_device *d) {
                                        &d->frequencies,  &d->frequencies_host};
     for (struct cuda_area *a : areas) area_release(d, a);
     if (d->pass.copied != NULL) (void)cudaEventDestroy(d->pass.copied);
+    graphs_close(d);
     if (d->stream != NULL) (void)cudaStreamDestroy(d->stream);
     free(d);
 }
@@ -143,6 +156,7 @@ int device_alloc(struct cuda_device *d, size_t bytes, void **out) {
 void device_release(struct cuda_device *d, void *p) {
     if (p == NULL) return;
     device_sync(d);
+    graphs_drop(d);
     device_check(d, cudaFree(p), "memory");
 }
 

@@ -25,7 +25,7 @@ struct cuda_span_lists {
 struct cuda_pass_state {
     struct cuda_area host, device; // the same bytes
     cudaEvent_t copied;            // the host's copy may change
-    uint32_t rows, wanted_count, layers;
+    uint32_t rows, wanted_count;
     const int32_t *ids; // device
     const uint32_t *positions;
     const uint32_t *wanted; // device
@@ -34,6 +34,13 @@ struct cuda_pass_state {
     struct cuda_span_lists all, some;      // of the pass's spans, of its wanted spans
     const struct attention_watch *watches; // device, [layers][watch_count]
     uint32_t watch_count, ranges;          // ranges: most of one watch
+};
+
+// What decides where the lists of a decoding pass stand and which launches, grids and arguments its
+// ops have: passes of one form differ in what the lists say, and in nothing else.
+struct cuda_pass_form {
+    uint32_t rows, wanted, watches, ranges;
+    uint32_t keys, wanted_keys; // that grids are made for
 };
 
 struct cuda_device {
@@ -49,13 +56,15 @@ struct cuda_device {
     struct cuda_area results, results_host;
     struct cuda_area faults,
         faults_host; // [layers][CUDA_FAULT_KINDS]: least bad row, or UINT32_MAX
-    uint32_t layers;
+    struct cuda_limits limits;
     struct cuda_product_list *products; // kernels/cuda/products.cu; NULL: the own kernels alone
+    struct cuda_graphs *graphs;         // kernels/cuda/graphs.cu
 };
 
 #define CUDA_FAULT_KINDS 2
 
-// Notes the first failure. Returns whether the call succeeded.
+// Notes the first failure, or, of a pass that is being recorded, that the recording is spoilt.
+// Returns whether the call succeeded.
 bool device_check(struct cuda_device *d, cudaError_t result, const char *what);
 
 // At least so many bytes; false, and a failure, when there are none.
@@ -78,11 +87,24 @@ uint64_t pass_bytes(const struct cuda_limits *l);
 int pass_prepare(struct cuda_device *d, const struct cuda_limits *l);
 void pass_close(struct cuda_device *d);
 void pass_begin(struct cuda_device *d, const struct cuda_pass *pass);
+// The form of the pass that was begun; false: it reads more than one row of a sequence.
+bool pass_form(const struct cuda_device *d, struct cuda_pass_form *out);
 void pass_kv_append(struct cuda_device *d, const struct cuda_attention *a, const void *k,
                     const void *v, uint32_t ld);
 void pass_attention(struct cuda_device *d, const struct cuda_attention *a, bool wanted,
                     const void *q, uint32_t ldq, void *out, uint32_t ldout);
 bool pass_fault(struct cuda_device *d, enum cuda_fault_kind *kind, uint32_t *layer, uint32_t *row);
+
+// kernels/cuda/graphs.cu
+int graphs_open(struct cuda_device *d);
+void graphs_close(struct cuda_device *d);
+void graphs_use(struct cuda_device *d, bool on);
+const char *graphs_play(struct cuda_device *d, void (*work)(void *context), void *context);
+bool graphs_recording(const struct cuda_device *d);
+// Of the pass that is being recorded.
+void graphs_spoil(struct cuda_device *d, const char *why);
+// Forgets all recordings: memory that they may refer to is given back.
+void graphs_drop(struct cuda_device *d);
 
 // kernels/cuda/weights.cu
 uint64_t weights_bytes(void);

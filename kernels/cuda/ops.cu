@@ -125,6 +125,8 @@ static const struct cuda_ops OPS = {
     weights_matmul,
     weights_matmul_stored,
     pass_begin,
+    graphs_play,
+    graphs_use,
     embed,
     angles,
     gather,

@@ -19,11 +19,12 @@
 extern "C" {
 #endif
 
-#define CUDA_OPS_VERSION 3 // of this header
+#define CUDA_OPS_VERSION 4 // of this header
 #define CUDA_OPS_SYMBOL "lacuna_cuda_ops"
 #define CUDA_ROW_ALIGNMENT 64
 #define CUDA_PAGE 512          // positions of a KV page
 #define CUDA_CAPABILITY_MIN 80 // 8.0
+#define CUDA_GRAPHS_MOST 32    // recorded passes that are kept
 
 struct cuda_device; // a device in use: its stream, working memory, first failure. One thread's
 
@@ -151,6 +152,13 @@ struct cuda_ops {
                           uint32_t ldy);
 
     void (*begin)(struct cuda_device *d, const struct cuda_pass *pass);
+    // Does work(context), which calls ops of the pass that was begun, none of which waits; or
+    // replays what it did for an earlier pass of the same form (kernels/cuda/graphs.cu). So with
+    // one context the calls and their operands follow from the form alone: the number of rows, each
+    // of a sequence of its own, of wanted rows and of watches. Returns, once, why passes are not
+    // recorded any more, else NULL.
+    const char *(*play)(struct cuda_device *d, void (*work)(void *context), void *context);
+    void (*use_graphs)(struct cuda_device *d, bool on); // at first: on
     void (*embed)(struct cuda_device *d, const struct cuda_stored *rows, float *x);
     // cos_sin[r][rotary/2][2] of the positions of the pass; `frequencies` [rotary/2] on the host.
     void (*angles)(struct cuda_device *d, const double *frequencies, uint32_t rotary,

@@ -19,6 +19,12 @@ struct cursor {
     size_t at;
 };
 
+// The lists stand where the form of the pass alone puts them (a recorded pass is replayed with the
+// same addresses); behind them what they point to.
+struct places {
+    struct cursor lists, tables;
+};
+
 template <class T> static T *take(struct cursor *c, size_t count, T **device) {
     T *host = c->host != NULL ? (T *)(c->host + c->at) : NULL;
     *device = c->device != NULL ? (T *)(c->device + c->at) : NULL;
@@ -26,18 +32,22 @@ template <class T> static T *take(struct cursor *c, size_t count, T **device) {
     return host;
 }
 
-static uint32_t pages_of(const struct cuda_span *s) {
-    return (s->first_position + s->rows + CUDA_PAGE - 1) / CUDA_PAGE;
-}
-
 static uint32_t more(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
+static uint32_t blocks_of(uint32_t keys) {
+    return (keys + CUDA_PAGE - 1) / CUDA_PAGE;
+}
+
+static uint32_t pages_of(const struct cuda_span *s) {
+    return blocks_of(s->first_position + s->rows);
+}
+
 // The pages of a span, and the span itself as the next one of a list.
-static void put_span(struct cursor *c, const struct cuda_span *s, uint32_t watch,
+static void put_span(struct places *p, const struct cuda_span *s, uint32_t watch,
                      struct attention_span *list, uint32_t *count) {
-    uint8_t **device_pages, **pages = take(c, pages_of(s), &device_pages);
+    uint8_t **device_pages, **pages = take(&p->tables, pages_of(s), &device_pages);
     uint32_t at = (*count)++;
     if (pages == NULL) return;
     memcpy(pages, s->pages, pages_of(s) * sizeof *pages);
@@ -51,58 +61,69 @@ struct split {
     uint32_t watched;
 };
 
-static void add_span(struct cursor *c, struct split *to, const struct cuda_span *s,
+static void add_span(struct places *p, struct split *to, const struct cuda_span *s,
                      uint32_t watch) {
     struct cuda_span_lists *l = &to->lists;
     bool few = s->rows <= FEW_ROWS || watch != ATTENTION_UNWATCHED;
     uint32_t *rows = few ? &l->few_rows : &l->many_rows, *keys = few ? &l->few_keys : &l->many_keys;
     *rows = more(*rows, s->rows);
     *keys = more(*keys, s->first_position + s->rows);
-    put_span(c, s, watch, few ? to->few : to->many, few ? &l->few_count : &l->many_count);
+    put_span(p, s, watch, few ? to->few : to->many, few ? &l->few_count : &l->many_count);
 }
 
 // A watched span: its other rows, and the watched one.
-static void add_watched(struct cursor *c, struct split *to, const struct cuda_span *s) {
+static void add_watched(struct places *p, struct split *to, const struct cuda_span *s) {
     struct cuda_span before = *s, last = *s;
     before.rows = s->rows - 1;
-    if (before.rows > 0) add_span(c, to, &before, ATTENTION_UNWATCHED);
+    if (before.rows > 0) add_span(p, to, &before, ATTENTION_UNWATCHED);
     last.first_row += before.rows;
     last.first_position += before.rows;
     last.rows = 1;
-    add_span(c, to, &last, to->watched++);
+    add_span(p, to, &last, to->watched++);
 }
 
-static struct cuda_span_lists split_spans(struct cursor *c, const struct cuda_span *spans,
-                                          uint32_t count) {
+// Keys that the grid of `decode` is made for: whole blocks, 1, 2, 3, 4, 6, 8, 12, 16, ... of them,
+// so that passes of a growing context have few forms. Blocks behind the last key leave at once.
+static uint32_t keys_planned(uint32_t keys, uint32_t most) {
+    uint32_t blocks = blocks_of(keys), size = 1;
+    while (size < blocks) size *= 2;
+    if (size >= 4 && blocks <= size / 4 * 3) size = size / 4 * 3;
+    if (size > blocks_of(most)) size = more(blocks, blocks_of(most));
+    return size * CUDA_PAGE;
+}
+
+static struct cuda_span_lists split_spans(struct places *p, const struct cuda_span *spans,
+                                          uint32_t count, uint32_t most_keys) {
     struct split to = {};
     struct attention_span *device;
-    to.many = take(c, count, &device);
+    to.many = take(&p->lists, count, &device);
     to.lists.many = device;
-    to.few = take(c, 2 * (size_t)count, &device);
+    to.few = take(&p->lists, 2 * (size_t)count, &device);
     to.lists.few = device;
     for (uint32_t i = 0; i < count; i++) {
         if (spans[i].watch != NULL)
-            add_watched(c, &to, &spans[i]);
+            add_watched(p, &to, &spans[i]);
         else
-            add_span(c, &to, &spans[i], ATTENTION_UNWATCHED);
+            add_span(p, &to, &spans[i], ATTENTION_UNWATCHED);
     }
+    to.lists.few_keys = keys_planned(to.lists.few_keys, most_keys);
     return to.lists;
 }
 
 // The watches of every layer, which differ in where their shares go.
-static void put_watches(struct cursor *c, const struct cuda_pass *pass, uint32_t layers,
+static void put_watches(struct places *p, const struct cuda_pass *pass, uint32_t layers,
                         struct cuda_pass_state *to) {
     to->watch_count = to->ranges = 0;
     for (uint32_t i = 0; i < pass->span_count; i++) to->watch_count += pass->spans[i].watch != NULL;
     struct attention_watch *device;
-    struct attention_watch *watches = take(c, (size_t)layers * to->watch_count, &device);
+    struct attention_watch *watches = take(&p->lists, (size_t)layers * to->watch_count, &device);
     to->watches = device;
     for (uint32_t i = 0, w = 0; i < pass->span_count; i++) {
         const struct cuda_watch *from = pass->spans[i].watch;
         if (from == NULL) continue;
         to->ranges = more(to->ranges, from->count);
         struct attention_key_range *device_ranges;
-        struct attention_key_range *ranges = take(c, from->count, &device_ranges);
+        struct attention_key_range *ranges = take(&p->tables, from->count, &device_ranges);
         for (uint32_t k = 0; ranges != NULL && k < from->count; k++)
             ranges[k] = {from->ranges[k].first, from->ranges[k].end};
         for (uint32_t l = 0; watches != NULL && l < layers; l++)
@@ -112,47 +133,55 @@ static void put_watches(struct cursor *c, const struct cuda_pass *pass, uint32_t
     }
 }
 
-// Counts, or writes when the cursor has memory.
-static void put_pass(struct cursor *c, const struct cuda_pass *pass, uint32_t layers,
+// Counts, or writes when the cursors have memory.
+static void put_pass(struct places *p, const struct cuda_pass *pass, const struct cuda_device *d,
                      struct cuda_pass_state *to) {
-    int32_t *device_ids, *ids = take(c, pass->ids != NULL ? pass->rows : 0, &device_ids);
+    int32_t *device_ids, *ids = take(&p->lists, pass->ids != NULL ? pass->rows : 0, &device_ids);
     if (ids != NULL && pass->ids != NULL) memcpy(ids, pass->ids, pass->rows * sizeof *ids);
     to->ids = device_ids;
     uint32_t *device_positions;
-    uint32_t *positions = take(c, pass->positions != NULL ? pass->rows : 0, &device_positions);
+    uint32_t *positions =
+        take(&p->lists, pass->positions != NULL ? pass->rows : 0, &device_positions);
     if (positions != NULL && pass->positions != NULL)
         memcpy(positions, pass->positions, pass->rows * sizeof *positions);
     to->positions = device_positions;
-    uint32_t *device_wanted, *wanted = take(c, pass->wanted_count, &device_wanted);
+    uint32_t *device_wanted, *wanted = take(&p->lists, pass->wanted_count, &device_wanted);
     if (wanted != NULL && pass->wanted_count > 0)
         memcpy(wanted, pass->wanted, pass->wanted_count * sizeof *wanted);
     to->wanted = device_wanted;
-    struct attention_span *device, *spans = take(c, pass->span_count, &device);
+    struct attention_span *device, *spans = take(&p->lists, pass->span_count, &device);
     to->span_count = 0;
     for (uint32_t i = 0; i < pass->span_count; i++)
-        put_span(c, &pass->spans[i], ATTENTION_UNWATCHED, spans, &to->span_count);
+        put_span(p, &pass->spans[i], ATTENTION_UNWATCHED, spans, &to->span_count);
     to->spans = device;
-    to->all = split_spans(c, pass->spans, pass->span_count);
-    to->some = split_spans(c, pass->wanted_spans, pass->wanted_span_count);
-    put_watches(c, pass, layers, to);
+    to->all = split_spans(p, pass->spans, pass->span_count, d->limits.positions);
+    to->some = split_spans(p, pass->wanted_spans, pass->wanted_span_count, d->limits.positions);
+    put_watches(p, pass, d->limits.L, to);
     to->rows = pass->rows;
     to->wanted_count = pass->wanted_count;
 }
 
 void pass_begin(struct cuda_device *d, const struct cuda_pass *pass) {
     struct cuda_pass_state *to = &d->pass;
-    struct cursor counting = {NULL, NULL, 0};
-    put_pass(&counting, pass, d->layers, to);
-    if (!area_reserve(d, &to->host, counting.at) || !area_reserve(d, &to->device, counting.at))
-        return;
+    struct places at = {};
+    put_pass(&at, pass, d, to);
+    size_t lists = at.lists.at, bytes = lists + at.tables.at;
+    if (!area_reserve(d, &to->host, bytes) || !area_reserve(d, &to->device, bytes)) return;
     device_check(d, cudaEventSynchronize(to->copied), "pass");
-    struct cursor writing = {(uint8_t *)to->host.p, (uint8_t *)to->device.p, 0};
-    put_pass(&writing, pass, d->layers, to);
-    device_check(
-        d, cudaMemcpyAsync(to->device.p, to->host.p, writing.at, cudaMemcpyHostToDevice, d->stream),
-        "pass");
+    uint8_t *host = (uint8_t *)to->host.p, *device = (uint8_t *)to->device.p;
+    at = {{host, device, 0}, {host + lists, device + lists, 0}};
+    put_pass(&at, pass, d, to);
+    device_check(d, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, d->stream),
+                 "pass");
     device_check(d, cudaEventRecord(to->copied, d->stream), "pass");
     device_check(d, cudaMemsetAsync(d->faults.p, 0xff, d->faults.bytes, d->stream), "pass");
+}
+
+bool pass_form(const struct cuda_device *d, struct cuda_pass_form *out) {
+    const struct cuda_pass_state *pass = &d->pass;
+    *out = {pass->rows,   pass->wanted_count, pass->watch_count,
+            pass->ranges, pass->all.few_keys, pass->some.few_keys};
+    return pass->rows == pass->span_count;
 }
 
 // ---- planning ----------------------------------------------------------------------------------
@@ -185,7 +214,7 @@ uint64_t pass_bytes(const struct cuda_limits *l) {
 }
 
 int pass_prepare(struct cuda_device *d, const struct cuda_limits *l) {
-    d->layers = l->L;
+    d->limits = *l;
     bool done = area_reserve(d, &d->pass.host, list_bytes(l)) &&
                 area_reserve(d, &d->pass.device, list_bytes(l)) &&
                 area_reserve(d, &d->workspace, workspace_bytes(l)) &&
@@ -243,7 +272,7 @@ void pass_attention(struct cuda_device *d, const struct cuda_attention *a, bool 
 }
 
 bool pass_fault(struct cuda_device *d, enum cuda_fault_kind *kind, uint32_t *layer, uint32_t *row) {
-    size_t words = (size_t)d->layers * CUDA_FAULT_KINDS;
+    size_t words = (size_t)d->limits.L * CUDA_FAULT_KINDS;
     device_download(d, d->faults_host.p, d->faults.p, words * sizeof(uint32_t));
     const uint32_t *bad = (const uint32_t *)d->faults_host.p;
     for (size_t i = 0; i < words; i++) {

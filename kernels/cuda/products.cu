@@ -58,6 +58,7 @@ void products_close(struct cuda_device *d) {
     struct cuda_product_list *l = d->products;
     if (l == NULL) return;
     device_sync(d);
+    graphs_drop(d);
     for (size_t i = 0; i < l->count; i++) lt_product_close(l->entries[i].product);
     free(l->entries);
     area_release(d, &l->sums);

@@ -110,6 +110,7 @@ static void test_a_failing_part_stops_no_other(void **state) {
     const json_t *bench = numbers(result, "bench");
     assert_string_equal(word(bench, "backend"), "cuda");
     assert_true(json_array_size(json_object_get(bench, "tests")) >= 2);
+    assert_true(json_array_size(json_object_get(numbers(result, "no_graphs"), "tests")) >= 1);
     assert_int_equal(json_integer_value(json_object_get(numbers(result, "sweep"), "trials")), 2);
     assert_string_equal(word(part(result, "sanitizer"), "status"), "skipped");
     json_decref(result);
