@@ -66,7 +66,8 @@ static struct cuda_limits limits_of(const struct backend_limits *l) {
                                 .L = l->L,
                                 .sequences = l->sequences,
                                 .positions = l->positions,
-                                .ranges = l->ranges};
+                                .ranges = l->ranges,
+                                .outputs = l->N};
 }
 
 static uint64_t cuda_scratch_bytes(struct backend *b, const struct backend_limits *limits) {
@@ -377,10 +378,14 @@ static void cuda_attend(struct backend *b, const struct backend_attention *a, bo
     cuda_of(b)->table->attention(cuda_of(b)->device, &attention, wanted, q, ldq, out, ldout);
 }
 
+static uint32_t result_rows(uint32_t left) {
+    return left < CUDA_RESULT_ROWS ? left : CUDA_RESULT_ROWS;
+}
+
 static void cuda_argmax(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out) {
-    int32_t some[64];
+    int32_t some[CUDA_RESULT_ROWS];
     for (uint32_t done = 0; done < R;) {
-        uint32_t count = R - done < 64 ? R - done : 64;
+        uint32_t count = result_rows(R - done);
         memset(some, 0xff, sizeof some); // -1 when the device has failed
         cuda_of(b)->table->argmax(cuda_of(b)->device, z + (size_t)done * n, count, n, some);
         for (uint32_t i = 0; i < count; i++) out[done++] = some[i];
@@ -389,7 +394,11 @@ static void cuda_argmax(struct backend *b, const float *z, uint32_t R, uint32_t 
 
 static void cuda_log_sum_exp(struct backend *b, const float *z, uint32_t R, uint32_t n,
                              float *out) {
-    cuda_of(b)->table->log_sum_exp(cuda_of(b)->device, z, R, n, out);
+    for (uint32_t done = 0, count; done < R; done += count) {
+        count = result_rows(R - done);
+        cuda_of(b)->table->log_sum_exp(cuda_of(b)->device, z + (size_t)done * n, count, n,
+                                       out + done);
+    }
 }
 
 static bool cuda_fault(struct backend *b, struct backend_fault *out) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BOUNCE_BYTES ((size_t)1 << 20) // the logits of 262,144 tokens
+
 bool device_check(struct cuda_device *d, cudaError_t result, const char *what) {
     if (result == cudaSuccess) return true;
     char failure[sizeof d->failure];
@@ -103,7 +105,7 @@ int device_open(struct cuda_device **out, struct cuda_facts *facts, char why[256
         free(d);
         return refuse(why, "no memory on the host", cudaErrorMemoryAllocation);
     }
-    d->pass.host.pinned = d->results_host.pinned = d->faults_host.pinned = true;
+    d->pass.host.pinned = d->told_host.pinned = d->bounce.pinned = true;
     d->frequencies_host.pinned = true;
     cudaError_t result = cudaSetDevice(d->number);
     if (result == cudaSuccess)
@@ -120,10 +122,9 @@ int device_open(struct cuda_device **out, struct cuda_facts *facts, char why[256
 
 void device_close(struct cuda_device *d) {
     products_close(d);
-    struct cuda_area *const areas[] = {&d->pass.host,    &d->pass.device,     &d->weights,
-                                       &d->staging,      &d->workspace,       &d->results,
-                                       &d->results_host, &d->faults,          &d->faults_host,
-                                       &d->frequencies,  &d->frequencies_host};
+    struct cuda_area *const areas[] = {
+        &d->pass.host, &d->pass.device, &d->weights, &d->staging,     &d->workspace,       &d->told,
+        &d->told_host, &d->bounce,      &d->partial, &d->frequencies, &d->frequencies_host};
     for (struct cuda_area *a : areas) area_release(d, a);
     if (d->pass.copied != NULL) (void)cudaEventDestroy(d->pass.copied);
     graphs_close(d);
@@ -160,7 +161,8 @@ void device_release(struct cuda_device *d, void *p) {
     device_check(d, cudaFree(p), "memory");
 }
 
-// The host's memory may be anything and may change behind the call, so both wait.
+// The host's memory may be anything and may change behind the call, so both wait. What comes down
+// while replies are written comes by pinned memory, which a copy needs no staging for.
 void device_upload(struct cuda_device *d, void *to, const void *host, size_t bytes) {
     if (bytes == 0) return;
     device_check(d, cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, d->stream), "upload");
@@ -168,10 +170,16 @@ void device_upload(struct cuda_device *d, void *to, const void *host, size_t byt
 }
 
 void device_download(struct cuda_device *d, void *host, const void *from, size_t bytes) {
-    if (bytes == 0) return;
-    device_check(d, cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, d->stream),
-                 "download");
-    device_sync(d);
+    if (bytes == 0 || !area_reserve(d, &d->bounce, BOUNCE_BYTES)) return;
+    for (size_t done = 0, n; done < bytes; done += n) {
+        n = bytes - done < BOUNCE_BYTES ? bytes - done : BOUNCE_BYTES;
+        device_check(d,
+                     cudaMemcpyAsync(d->bounce.p, (const uint8_t *)from + done, n,
+                                     cudaMemcpyDeviceToHost, d->stream),
+                     "download");
+        device_sync(d);
+        memcpy((uint8_t *)host + done, d->bounce.p, n);
+    }
 }
 
 void device_copy(struct cuda_device *d, void *to, const void *from, size_t bytes) {

@@ -53,15 +53,19 @@ struct cuda_device {
     struct cuda_area staging;                       // of rows on their way from the file
     struct cuda_area workspace;                     // of attention
     struct cuda_area frequencies, frequencies_host; // of the rotation, as they were given last
-    struct cuda_area results, results_host;
-    struct cuda_area faults,
-        faults_host; // [layers][CUDA_FAULT_KINDS]: least bad row, or UINT32_MAX
+    struct cuda_area told, told_host;               // what the host reads of a pass: see pass.cu
+    bool told_now;                                  // the host's copy is that of the device
+    struct cuda_area bounce;                        // pinned, of downloads
+    struct cuda_area partial;                       // of argmax
     struct cuda_limits limits;
     struct cuda_product_list *products; // kernels/cuda/products.cu; NULL: the own kernels alone
     struct cuda_graphs *graphs;         // kernels/cuda/graphs.cu
 };
 
 #define CUDA_FAULT_KINDS 2
+// What a pass tells the host stands together, so that one copy brings it: faults [layers]
+// [CUDA_FAULT_KINDS], the least bad row or UINT32_MAX, and behind them the results of argmax or
+// log_sum_exp, [CUDA_RESULT_ROWS].
 
 // Notes the first failure, or, of a pass that is being recorded, that the recording is spoilt.
 // Returns whether the call succeeded.
@@ -93,6 +97,9 @@ void pass_kv_append(struct cuda_device *d, const struct cuda_attention *a, const
                     const void *v, uint32_t ld);
 void pass_attention(struct cuda_device *d, const struct cuda_attention *a, bool wanted,
                     const void *q, uint32_t ldq, void *out, uint32_t ldout);
+void *pass_results(struct cuda_device *d); // device
+// Copies what was told to the host; the results, or NULL after a failure. Waits.
+const void *pass_told(struct cuda_device *d);
 bool pass_fault(struct cuda_device *d, enum cuda_fault_kind *kind, uint32_t *layer, uint32_t *row);
 
 // kernels/cuda/graphs.cu

@@ -13,12 +13,12 @@
 #endif
 
 static uint64_t scratch_bytes(const struct cuda_limits *l) {
-    return pass_bytes(l) + weights_bytes() + products_bytes(l->rows) + l->rows * sizeof(float);
+    return pass_bytes(l) + weights_bytes() + products_bytes(l->rows) +
+           argmax_workspace(CUDA_RESULT_ROWS, l->outputs);
 }
 
 static int prepare(struct cuda_device *d, const struct cuda_limits *l) {
-    bool done = area_reserve(d, &d->results, l->rows * sizeof(float)) &&
-                area_reserve(d, &d->results_host, l->rows * sizeof(float));
+    bool done = area_reserve(d, &d->partial, argmax_workspace(CUDA_RESULT_ROWS, l->outputs));
     return done && pass_prepare(d, l) == 0 ? 0 : -1;
 }
 
@@ -76,30 +76,19 @@ static void gate(struct cuda_device *d, bool gelu, const float *gate_up, uint32_
     device_check(d, gate_launch(d->stream, gelu, gate_up, ld, R, F, out, ldout), "gate");
 }
 
-// `bytes` of results that a kernel left in the working memory.
-static void take_results(struct cuda_device *d, void *out, size_t bytes) {
-    device_check(
-        d,
-        cudaMemcpyAsync(d->results_host.p, d->results.p, bytes, cudaMemcpyDeviceToHost, d->stream),
-        "results");
-    device_sync(d);
-    memcpy(out, d->results_host.p, bytes);
-}
-
-static bool reserve_results(struct cuda_device *d, size_t bytes) {
-    return area_reserve(d, &d->results, bytes) && area_reserve(d, &d->results_host, bytes);
-}
-
 static void argmax(struct cuda_device *d, const float *z, uint32_t R, uint32_t n, int32_t *out) {
-    if (!reserve_results(d, R * sizeof *out)) return;
-    device_check(d, argmax_launch(d->stream, z, R, n, (int32_t *)d->results.p), "argmax");
-    take_results(d, out, R * sizeof *out);
+    if (!area_reserve(d, &d->partial, argmax_workspace(R, n))) return;
+    int32_t *results = (int32_t *)pass_results(d);
+    device_check(d, argmax_launch(d->stream, z, R, n, d->partial.p, results), "argmax");
+    const void *told = pass_told(d);
+    if (told != NULL) memcpy(out, told, R * sizeof *out);
 }
 
 static void log_sum_exp(struct cuda_device *d, const float *z, uint32_t R, uint32_t n, float *out) {
-    if (!reserve_results(d, R * sizeof *out)) return;
-    device_check(d, log_sum_exp_launch(d->stream, z, R, n, (float *)d->results.p), "log-sum-exp");
-    take_results(d, out, R * sizeof *out);
+    float *results = (float *)pass_results(d);
+    device_check(d, log_sum_exp_launch(d->stream, z, R, n, results), "log-sum-exp");
+    const void *told = pass_told(d);
+    if (told != NULL) memcpy(out, told, R * sizeof *out);
 }
 
 static const struct cuda_ops OPS = {

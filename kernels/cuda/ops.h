@@ -24,6 +24,7 @@ extern "C" {
 #define CUDA_ROW_ALIGNMENT 64
 #define CUDA_PAGE 512          // positions of a KV page
 #define CUDA_CAPABILITY_MIN 80 // 8.0
+#define CUDA_RESULT_ROWS 64    // of one call of argmax or log_sum_exp
 #define CUDA_GRAPHS_MOST 32    // recorded passes that are kept
 
 struct cuda_device; // a device in use: its stream, working memory, first failure. One thread's
@@ -97,6 +98,7 @@ struct cuda_attention {
 struct cuda_limits {
     uint32_t rows, H, G, E, L;
     uint32_t sequences, positions, ranges; // of a pass, of a sequence, of all watches of a pass
+    uint32_t outputs;                      // of a product
 };
 
 // Products of at least so many rows are cut into pieces of these, each of which may be served by
@@ -177,7 +179,8 @@ struct cuda_ops {
                       const void *v, uint32_t ld);
     void (*attention)(struct cuda_device *d, const struct cuda_attention *a, bool wanted,
                       const void *q, uint32_t ldq, void *out, uint32_t ldout);
-    // Both wait; `out` is on the host.
+    // Both wait; `out` is on the host, of at most CUDA_RESULT_ROWS rows, and left as it is after a
+    // failure.
     void (*argmax)(struct cuda_device *d, const float *z, uint32_t R, uint32_t n, int32_t *out);
     void (*log_sum_exp)(struct cuda_device *d, const float *z, uint32_t R, uint32_t n, float *out);
     // Waits. True: of this pass the first value or score that is not finite, by layer, then kind,

@@ -161,6 +161,14 @@ static void put_pass(struct places *p, const struct cuda_pass *pass, const struc
     to->wanted_count = pass->wanted_count;
 }
 
+static size_t fault_bytes(const struct cuda_limits *l) {
+    return (size_t)l->L * CUDA_FAULT_KINDS * sizeof(uint32_t);
+}
+
+static size_t told_bytes(const struct cuda_limits *l) {
+    return fault_bytes(l) + CUDA_RESULT_ROWS * sizeof(uint32_t);
+}
+
 void pass_begin(struct cuda_device *d, const struct cuda_pass *pass) {
     struct cuda_pass_state *to = &d->pass;
     struct places at = {};
@@ -174,7 +182,8 @@ void pass_begin(struct cuda_device *d, const struct cuda_pass *pass) {
     device_check(d, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, d->stream),
                  "pass");
     device_check(d, cudaEventRecord(to->copied, d->stream), "pass");
-    device_check(d, cudaMemsetAsync(d->faults.p, 0xff, d->faults.bytes, d->stream), "pass");
+    device_check(d, cudaMemsetAsync(d->told.p, 0xff, fault_bytes(&d->limits), d->stream), "pass");
+    d->told_now = false;
 }
 
 bool pass_form(const struct cuda_device *d, struct cuda_pass_form *out) {
@@ -205,12 +214,8 @@ static size_t list_bytes(const struct cuda_limits *l) {
     return l->rows * 3 * sizeof(uint32_t) + tables + spans + watches + 16 * ALIGNMENT;
 }
 
-static size_t fault_bytes(const struct cuda_limits *l) {
-    return (size_t)l->L * CUDA_FAULT_KINDS * sizeof(uint32_t);
-}
-
 uint64_t pass_bytes(const struct cuda_limits *l) {
-    return list_bytes(l) + workspace_bytes(l) + fault_bytes(l);
+    return list_bytes(l) + workspace_bytes(l) + told_bytes(l);
 }
 
 int pass_prepare(struct cuda_device *d, const struct cuda_limits *l) {
@@ -218,15 +223,16 @@ int pass_prepare(struct cuda_device *d, const struct cuda_limits *l) {
     bool done = area_reserve(d, &d->pass.host, list_bytes(l)) &&
                 area_reserve(d, &d->pass.device, list_bytes(l)) &&
                 area_reserve(d, &d->workspace, workspace_bytes(l)) &&
-                area_reserve(d, &d->faults, fault_bytes(l)) &&
-                area_reserve(d, &d->faults_host, fault_bytes(l));
+                area_reserve(d, &d->told, told_bytes(l)) &&
+                area_reserve(d, &d->told_host, told_bytes(l));
     return done ? 0 : -1;
 }
 
 // ---- ops ---------------------------------------------------------------------------------------
 
 static uint32_t *fault_word(struct cuda_device *d, uint32_t layer, enum cuda_fault_kind kind) {
-    return (uint32_t *)d->faults.p + (size_t)layer * CUDA_FAULT_KINDS + kind;
+    d->told_now = false;
+    return (uint32_t *)d->told.p + (size_t)layer * CUDA_FAULT_KINDS + kind;
 }
 
 void pass_kv_append(struct cuda_device *d, const struct cuda_attention *a, const void *k,
@@ -271,10 +277,25 @@ void pass_attention(struct cuda_device *d, const struct cuda_attention *a, bool 
     device_check(d, attention_decode_launch(d->stream, &call), "attention of few rows");
 }
 
+void *pass_results(struct cuda_device *d) {
+    d->told_now = false;
+    return (uint8_t *)d->told.p + fault_bytes(&d->limits);
+}
+
+const void *pass_told(struct cuda_device *d) {
+    size_t bytes = told_bytes(&d->limits);
+    d->told_now =
+        device_check(
+            d, cudaMemcpyAsync(d->told_host.p, d->told.p, bytes, cudaMemcpyDeviceToHost, d->stream),
+            "results") &&
+        device_check(d, cudaStreamSynchronize(d->stream), "kernels");
+    return d->told_now ? (const uint8_t *)d->told_host.p + fault_bytes(&d->limits) : NULL;
+}
+
 bool pass_fault(struct cuda_device *d, enum cuda_fault_kind *kind, uint32_t *layer, uint32_t *row) {
     size_t words = (size_t)d->limits.L * CUDA_FAULT_KINDS;
-    device_download(d, d->faults_host.p, d->faults.p, words * sizeof(uint32_t));
-    const uint32_t *bad = (const uint32_t *)d->faults_host.p;
+    if (!d->told_now && pass_told(d) == NULL) return false;
+    const uint32_t *bad = (const uint32_t *)d->told_host.p;
     for (size_t i = 0; i < words; i++) {
         if (bad[i] == UINT32_MAX) continue;
         *layer = (uint32_t)(i / CUDA_FAULT_KINDS);

@@ -48,9 +48,11 @@ cudaError_t round_launch(cudaStream_t stream, const float *x, uint32_t ldx, uint
 cudaError_t gate_launch(cudaStream_t stream, bool gelu, const float *gate_up, uint32_t ld,
                         uint32_t R, uint32_t F, void *out, uint32_t ldout);
 
-// Row by row: index of the largest of n, the lowest on a tie, -1 when one is not finite.
+// Row by row: index of the largest of n, the lowest on a tie, -1 when one is not finite. The
+// workspace is aligned to 8 bytes.
+size_t argmax_workspace(uint32_t R, uint32_t n);
 cudaError_t argmax_launch(cudaStream_t stream, const float *z, uint32_t R, uint32_t n,
-                          int32_t *out);
+                          void *workspace, int32_t *out);
 cudaError_t log_sum_exp_launch(cudaStream_t stream, const float *z, uint32_t R, uint32_t n,
                                float *out);
 

@@ -191,6 +191,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     // Pageable memory goes through a staging buffer before the call returns.
     bool pageable = (!holds(device, to) && !holds(pinned, to)) ||
                     (!holds(device, from) && !holds(pinned, from));
+    counts.pageable_copies += pageable;
     enqueue(stream, [=] { memcpy(to, from, bytes); });
     if (pageable && !stream_captures(stream)) drain(stream);
     return cudaSuccess;

@@ -35,11 +35,11 @@ struct simt_options simt_get_options(void);
 
 // What is allocated of the device now: memory, executable graphs. And since the start: kernels that
 // ran, warp collectives and switches between threads; allocations of device and of pinned memory;
-// launches of graphs.
+// asynchronous copies from or to other memory of the host, which wait; launches of graphs.
 size_t simt_device_bytes(void);
 int simt_graphs(void);
 struct simt_counts {
-    uint64_t launches, collectives, switches, allocations, graph_launches;
+    uint64_t launches, collectives, switches, allocations, pageable_copies, graph_launches;
 };
 struct simt_counts simt_counted(void);
 

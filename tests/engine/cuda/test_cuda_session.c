@@ -142,6 +142,24 @@ static void test_is_described(void **state) {
     probe_close(&p);
 }
 
+// More than what the memory between device and host holds at once.
+static void test_long_copies(void **state) {
+    (void)state;
+    enum { WORDS = 700003 };
+    static int32_t up[WORDS], down[WORDS];
+    struct backend *b;
+    struct err e = {0};
+    void *p;
+    probe_ids(9, 1 << 30, up, WORDS);
+    ASSERT_OK(backend_open(&(struct backend_options){.name = "cuda"}, &b, &e), e);
+    ASSERT_OK(b->ops->alloc(b, sizeof up, "words", &p, &e), e);
+    b->ops->upload(b, p, up, sizeof up);
+    b->ops->download(b, down, p, sizeof down);
+    assert_memory_equal(up, down, sizeof up);
+    b->ops->free(b, p);
+    backend_close(b);
+}
+
 // What the GPU cannot do is refused with words.
 static void test_refusals(void **state) {
     (void)state;
@@ -214,6 +232,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_golden),
                                        TEST(test_against_cpu),
                                        TEST(test_is_described),
+                                       TEST(test_long_copies),
                                        TEST(test_refusals),
                                        TEST(test_values_that_are_not_finite),
                                        TEST(test_weights_that_are_not_finite)};
