@@ -63,7 +63,7 @@ static inline struct lanes operand_round(struct lanes x) {
 #endif
 }
 
-// The same where every lane lies in [2^-100, 2^100].
+// The same where every lane lies in [2^-126, 2^100].
 static inline struct lanes operand_round_normal(struct lanes x) {
 #if BODY_F32
     return x;
@@ -115,6 +115,21 @@ static inline void element_store(ELEMENT *out, struct lanes x) {
     lanes_store(out, x);
 #else
     lanes_store_bf16(out, x);
+#endif
+}
+
+// Lanes a and b in [2^-126, 2^100], rounded, as 32 elements. Returns sum + a + b of what was
+// stored.
+static inline struct lanes element_store_added(ELEMENT *out, struct lanes a, struct lanes b,
+                                               struct lanes sum) {
+#if !BODY_F32 && !BODY_EXPAND && defined(LANES_STORE_BF16_ADDED)
+    return lanes_store_bf16_added(out, a, b, sum);
+#else
+    a = operand_round_normal(a);
+    b = operand_round_normal(b);
+    element_store(out, a);
+    element_store(out + NUM_LANES, b);
+    return lanes_add(lanes_add(sum, a), b);
 #endif
 }
 

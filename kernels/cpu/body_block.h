@@ -42,18 +42,21 @@ BLOCK block_rows_of(const float *a, size_t lda, int rows, const float *b, int pa
         UNROLL for (int p = 0; p < panels; p++) acc[r][p] =
             resume ? lanes_load(c + r * ldc + p * CPU_PANEL) : lanes_set(0.0f);
     }
-    for (const float *end = b + depth * row; b < end; b += 2 * row, a += 2) {
+    const float *third[(TILE_ROWS + 2) / 3];
+    THIRD_ROWS(third, a, lda, rows);
+    for (const float *end = b + depth * row; b < end; b += 2 * row) {
         UNROLL for (int half = 0; half < 2; half++) {
             struct lanes w[WIDE_PANELS];
             UNROLL for (int p = 0; p < panels; p++) w[p] =
                 lanes_load(b + half * row + p * CPU_PANEL);
             UNROLL for (int r = 0; r < rows; r++) {
-                struct lanes x = lanes_set(a[r * lda + 1 - half]);
+                struct lanes x = lanes_set(third[r / 3][r % 3 * lda + 1 - half]);
                 UNROLL for (int p = 0; p < panels; p++) acc[r][p] = lanes_fma(x, w[p], acc[r][p]);
             }
             // Keeps gcc from mixing the halves, for which there are not enough registers.
             __asm__ volatile("" ::: "memory");
         }
+        UNROLL for (int r = 0; r < rows; r += 3) third[r / 3] += 2;
     }
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < panels; p++) lanes_store(c + r * ldc + p * CPU_PANEL, acc[r][p]);

@@ -311,9 +311,6 @@ static void matmul_split(struct matmul_call *m, const struct cpu_pool *pool, int
     m->direct = m->w->compact != NULL && m->R <= COMPACT_ROWS &&
                 (compact || m->R <= m->w->few_rows) &&
                 compact_sign_hidden(m->x, m->ldx, m->R, m->w->K);
-#ifdef WIDE_PANELS
-    if (m->R >= SHAPE_WIDE_FROM) m->wide_rows = shape_cached_rows(pool, WIDE_ROW_BYTES);
-#endif
     m->row_chunks = 1;
     m->unit = 1;
     if (m->R <= TILE_ROWS) {
@@ -321,6 +318,12 @@ static void matmul_split(struct matmul_call *m, const struct cpu_pool *pool, int
         return;
     }
     m->unit = 2;
+#ifdef WIDE_PANELS
+    if (m->R >= SHAPE_WIDE_FROM) {
+        m->wide_rows = shape_cached_rows(pool, WIDE_ROW_BYTES);
+        m->unit = WIDE_PANELS;
+    }
+#endif
     uint32_t units = matmul_units(m), most;
     if (m->R <= SHAPE_BAND_ROWS && !compact) {
         m->panel_chunks = units < n ? units : n;

@@ -71,6 +71,24 @@ struct softmax_sums {
     bool finite;    // false where a score is not
 };
 
+// Chains of a tight row to weights, two panels at a time, as far as all keys from i on are visible.
+// Returns the panel where it ends; adds what it stored to *sum.
+static inline __attribute__((always_inline)) uint32_t softmax_pairs(const struct softmax_row *row,
+                                                                    uint32_t i, struct lanes *sum) {
+    ELEMENT *p = (ELEMENT *)row->chain;
+    struct lanes scale = lanes_set(row->scale), at = lanes_set(row->m_c), added = *sum;
+    if (i < row->keys.from) return i;
+    for (; i + 2 * NUM_LANES <= row->keys.to; i += 2 * NUM_LANES) {
+        struct lanes a = lanes_mul(lanes_load(row->chain + i), scale);
+        struct lanes b = lanes_mul(lanes_load(row->chain + i + NUM_LANES), scale);
+        a = lanes_exp2_inside(lanes_sub(a, at));
+        b = lanes_exp2_inside(lanes_sub(b, at));
+        added = element_store_added(p + i, a, b, added);
+    }
+    *sum = added;
+    return i;
+}
+
 // Chains to weights p. In a tight row a NaN comes through the polynomial into l_c: the bits of its
 // payload that the exponent's shift would move are 0, for q and k are bf16.
 static inline __attribute__((always_inline)) struct softmax_sums
@@ -81,19 +99,15 @@ softmax_weights(const struct softmax_row *row, bool tight, bool watched) {
     struct lanes sum = lanes_set(0.0f), all = sum;
     bool finite = true;
     for (uint32_t i = keys.from / NUM_LANES * NUM_LANES; i < keys.to; i += NUM_LANES) {
+        if (tight && !watched && !BODY_F32) i = softmax_pairs(row, i, &sum);
+        if (i >= keys.to) break;
         struct lanes score = lanes_mul(lanes_load(row->chain + i), scale), exact, rounded;
         bool edge = softmax_at_edge(keys, i);
         if (edge) score = softmax_keep(keys, i, score, row->m_c);
         if (BODY_F32 || !tight) finite &= lanes_finite(score);
         struct lanes x = lanes_sub(score, at);
-        if (tight) {
-            struct lanes shifted, fraction = lanes_exp2_fraction(x, &shifted);
-            exact = lanes_exponent(fraction, shifted);
-            rounded = lanes_exponent(operand_round_normal(fraction), shifted);
-        } else {
-            exact = lanes_exp2_below(x);
-            rounded = operand_round(exact);
-        }
+        exact = tight ? lanes_exp2_inside(x) : lanes_exp2_below(x);
+        rounded = tight ? operand_round_normal(exact) : operand_round(exact);
         if (edge) {
             exact = softmax_keep(keys, i, exact, 0.0f);
             rounded = softmax_keep(keys, i, rounded, 0.0f);

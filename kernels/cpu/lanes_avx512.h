@@ -116,6 +116,18 @@ static inline struct lanes lanes_round_bf16(struct lanes a) {
     __m512i wide = _mm512_cvtepu16_epi32(lanes_to_bf16(a));
     return LANES_OF(_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)));
 }
+// As products with 1, of which vdpbf16ps adds a pair's odd one first.
+#define LANES_STORE_BF16_ADDED 1
+static inline struct lanes lanes_store_bf16_added(uint16_t *p, struct lanes a, struct lanes b,
+                                                  struct lanes sum) {
+    const __m512i pairs =
+        _mm512_set_epi16(15, 31, 14, 30, 13, 29, 12, 28, 11, 27, 10, 26, 9, 25, 8, 24, 7, 23, 6, 22,
+                         5, 21, 4, 20, 3, 19, 2, 18, 1, 17, 0, 16);
+    __m512i both = (__m512i)_mm512_cvtne2ps_pbh(b.v, a.v);
+    _mm512_storeu_si512(p, both);
+    __m512bh one = (__m512bh)_mm512_set1_epi16(0x3f80);
+    return LANES_OF(_mm512_dpbf16_ps(sum.v, (__m512bh)_mm512_permutexvar_epi16(pairs, both), one));
+}
 #else
 static inline struct lanes lanes_round_bf16(struct lanes a) {
     __m512i u = _mm512_castps_si512(a.v), high = _mm512_set1_epi32((int)0xffff0000u);

@@ -94,7 +94,7 @@ static inline struct lanes lanes_exponent(struct lanes p, struct lanes shifted) 
 static inline struct lanes lanes_round_bf16(struct lanes a) {
     LANES_EACH(num_from_bf16(num_bf16(a.v[j])));
 }
-// The same for lanes in [2^-100, 2^100], in fewer steps: NaN stays NaN, other lanes give anything.
+// The same for lanes in [2^-126, 2^100], in fewer steps: NaN stays NaN, other lanes give anything.
 static inline struct lanes lanes_round_bf16_normal(struct lanes a) {
     LANES_EACH(num_from_bf16(num_bf16(a.v[j])));
 }

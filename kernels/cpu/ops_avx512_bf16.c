@@ -16,8 +16,10 @@ BLOCK block(const uint16_t *a, size_t lda, int rows, const uint16_t *b, size_t p
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < panels; p++) acc[r][p] = _mm512_setzero_ps();
     }
+    const uint16_t *third[TILE_ROWS / 3];
+    THIRD_ROWS(third, a, lda, rows);
     for (const uint16_t *end = b + (size_t)depth * CPU_PANEL; b < end;
-         b += 2 * CPU_PANEL, a += 2, ahead.next += ahead.step) {
+         b += 2 * CPU_PANEL, ahead.next += ahead.step) {
         __m512bh w[8];
         UNROLL for (int p = 0; p < panels; p++) {
             prefetch_ahead(ahead, (size_t)p * panel_elements * sizeof *b);
@@ -25,11 +27,12 @@ BLOCK block(const uint16_t *a, size_t lda, int rows, const uint16_t *b, size_t p
         }
         UNROLL for (int r = 0; r < rows; r++) {
             int32_t pair;
-            memcpy(&pair, a + r * lda, sizeof pair);
+            memcpy(&pair, third[r / 3] + r % 3 * lda, sizeof pair);
             __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
             UNROLL for (int p = 0; p < panels; p++) acc[r][p] =
                 _mm512_dpbf16_ps(acc[r][p], x, w[p]);
         }
+        UNROLL for (int r = 0; r < rows; r += 3) third[r / 3] += 2;
     }
     UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int p = 0; p < panels; p++)
