@@ -10,7 +10,7 @@
 
 #include <assert.h>
 #include <math.h>
-#include <omp.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +77,7 @@ static void cpu_close(struct backend *b) {
     struct backend_cpu *c = cpu_of(b);
     assert(c->panels.blocks == NULL && c->compact.blocks == NULL);
     mem_free(c->pool.scratch);
+    team_close(c->pool.team);
     spans_close(&c->all);
     spans_close(&c->wanted);
     free(c);
@@ -208,23 +209,40 @@ static int loaders(const struct backend_cpu *c, uint32_t rows, uint32_t K) {
     return (uint64_t)rows * K < 256 * 1024 ? 1 : c->base.threads;
 }
 
+struct read_work {
+    const struct backend_cpu *c;
+    const struct backend_part *p;
+    uint32_t K, first;
+    float *rows; // [threads][K]
+    void *panels;
+    atomic_bool bad;
+};
+
+static void read_rows(void *work, int thread, int threads) {
+    struct read_work *w = work;
+    size_t row_bytes = part_row_bytes(w->p, w->K);
+    float *row = w->rows + (size_t)thread * w->K;
+    uint32_t from, to;
+    bool bad = false;
+    team_part(w->p->rows, thread, threads, &from, &to);
+    for (uint32_t n = from; n < to; n++) {
+        tensor_dequantize(w->p->type, (const uint8_t *)w->p->data + n * row_bytes, w->K, row);
+        if (w->panels != NULL)
+            bad |= w->c->table->pack_row(row, w->first + n, w->K, w->panels) != 0;
+        else
+            for (uint32_t i = 0; i < w->K; i++) bad |= !isfinite(row[i]);
+    }
+    if (bad) w->bad = true;
+}
+
 // Goes through one part's rows, which begin at output `first`, and fills them in where there are
 // panels. Rows are independent, so the order in which threads take them does not matter. Returns
 // false when a value is not finite.
 static bool read_part(const struct backend_cpu *c, const struct backend_part *p, uint32_t K,
                       uint32_t first, float *rows, void *panels) {
-    size_t row_bytes = part_row_bytes(p, K);
-    int bad = 0;
-#pragma omp parallel for num_threads(loaders(c, p->rows, K)) schedule(static) reduction(| : bad)
-    for (uint32_t n = 0; n < p->rows; n++) {
-        float *row = rows + (size_t)omp_get_thread_num() * K;
-        tensor_dequantize(p->type, (const uint8_t *)p->data + n * row_bytes, K, row);
-        if (panels != NULL)
-            bad |= c->table->pack_row(row, first + n, K, panels) != 0;
-        else
-            for (uint32_t i = 0; i < K; i++) bad |= !isfinite(row[i]);
-    }
-    return bad == 0;
+    struct read_work work = {c, p, K, first, rows, panels, false};
+    team_run(c->pool.team, loaders(c, p->rows, K), read_rows, &work);
+    return !work.bad;
 }
 
 // Both return the number of a part that is not finite, or -1.
@@ -242,16 +260,29 @@ static int load_rows(const struct backend_cpu *c, const struct backend_part *par
     return bad;
 }
 
+struct compact_work {
+    const struct cpu_compact_part *parts;
+    int count;
+    const struct cpu_matrix *w;
+    void *memory;
+    _Atomic uint32_t bad; // lowest part with a value that is not finite
+};
+
+static void compact_panels(void *work, int thread, int threads) {
+    struct compact_work *w = work;
+    uint32_t from, to;
+    team_part((w->w->N + CPU_PANEL - 1) / CPU_PANEL, thread, threads, &from, &to);
+    for (uint32_t p = from; p < to; p++) {
+        int part = cpu_compact_pack(w->w, w->parts, w->count, p, w->memory);
+        if (part >= 0) team_report(&w->bad, (uint32_t)part);
+    }
+}
+
 static int load_compact(const struct backend_cpu *c, const struct cpu_compact_part *parts,
                         int count, const struct cpu_matrix *w, void *memory) {
-    uint32_t panels = (w->N + CPU_PANEL - 1) / CPU_PANEL;
-    int bad = -1;
-#pragma omp parallel for num_threads(loaders(c, w->N, w->K)) schedule(static) reduction(max : bad)
-    for (uint32_t p = 0; p < panels; p++) {
-        int part = cpu_compact_pack(w, parts, count, p, memory);
-        if (part > bad) bad = part;
-    }
-    return bad;
+    struct compact_work work = {parts, count, w, memory, UINT32_MAX};
+    team_run(c->pool.team, loaders(c, w->N, w->K), compact_panels, &work);
+    return work.bad == UINT32_MAX ? -1 : (int)work.bad;
 }
 
 static void cpu_matrix_free(struct backend *b, struct backend_matrix *m) {
@@ -473,8 +504,8 @@ static void cpu_log_sum_exp(struct backend *b, const float *z, uint32_t R, uint3
 static void cpu_ceilings(struct backend *b, const void *memory, size_t bytes,
                          struct backend_ceilings *out) {
     *out = (struct backend_ceilings){
-        .flop_per_s = 2 * cpu_ceiling_fma_per_s(cpu_of(b)->table, b->threads),
-        .read_bytes_per_s = cpu_ceiling_read_per_s(memory, bytes, b->threads),
+        .flop_per_s = 2 * cpu_ceiling_fma_per_s(cpu_of(b)->table, cpu_of(b)->pool.team, b->threads),
+        .read_bytes_per_s = cpu_ceiling_read_per_s(memory, bytes, cpu_of(b)->pool.team, b->threads),
         .near_bytes = cpu_core_cache_bytes() * (size_t)b->threads,
     };
 }
@@ -538,11 +569,18 @@ int backend_cpu_open(const struct backend_options *options, struct backend **out
     if (table == NULL)
         FAIL(e, ERR_PROVIDER, "cpu backend: op table '%s' cannot serve numerics %s: %s",
              options->op_table != NULL ? options->op_table : "auto", numerics, why);
+    int threads = options->threads > 0 ? options->threads : team_processors();
+    if (threads > TEAM_THREADS_MAX) threads = TEAM_THREADS_MAX;
+    struct team *team = team_open(threads);
+    if (team == NULL)
+        FAIL(e, ERR_PROVIDER,
+             "cpu backend: %d threads cannot be started: %s; ask for fewer with --threads", threads,
+             strerror(errno));
     struct backend_cpu *c = calloc(1, sizeof *c);
     if (c == NULL) mem_exhausted("backend", sizeof *c);
-    int threads = options->threads > 0 ? options->threads : omp_get_num_procs();
     c->table = table;
     c->pool.threads = threads;
+    c->pool.team = team;
     c->pool.cache_bytes = cpu_core_cache_bytes();
     c->base = (struct backend){
         .ops = &CPU_OPS,

@@ -282,19 +282,6 @@ int cli_fail(const char *verb, const struct err *e) {
     }
 }
 
-// OpenMP's threads spin while they wait. For long, that makes everything many times slower where
-// other programs want the processor too; not at all, and decoding takes 1.7 times as long on an
-// idle machine (it waits 200 times a token). So they spin briefly (GCC's runtime counts rounds,
-// LLVM's milliseconds), then sleep. The runtime reads its environment before main, so the program
-// starts itself once more. What the user has set stays.
-static void let_waiting_threads_sleep_soon(char **argv) {
-    static const char *const settings[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"};
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (getenv(settings[i]) != NULL) return;
-    if (setenv("GOMP_SPINCOUNT", "10000", 1) == 0 && setenv("KMP_BLOCKTIME", "1", 1) == 0)
-        execv("/proc/self/exe", argv);
-}
-
 // A file that is opened while 0, 1 or 2 is free would get that number, and what is printed would go
 // into it. The wrong direction makes reading and printing fail as on a closed descriptor.
 static void fill_standard_descriptors(void) {
@@ -343,7 +330,6 @@ static int run_program(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    let_waiting_threads_sleep_soon(argv);
     fill_standard_descriptors();
     return end_output(run_program(argc, argv));
 }

@@ -40,7 +40,7 @@ static const struct outside outsiders[] = {
     {"curl/", {NULL}},
     {"cuda", {"kernels/cuda/", "kernels/simt/"}},
     {"cublas", {"kernels/cuda/", "kernels/simt/"}},
-    {"omp.h", {"kernels/cpu/", "engine/backend_cpu.c", "engine/session.c"}},
+    {"pthread.h", {"kernels/cpu/team.c"}},
     {"immintrin.h", {"kernels/cpu/"}},
 };
 

@@ -12,9 +12,9 @@
 #include "kernels/cpu/env.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/shape.h"
+#include "kernels/cpu/team.h"
 
 #include <assert.h>
-#include <omp.h>
 #include <string.h>
 
 #if BODY_F32

@@ -167,38 +167,46 @@ ENV_WORK uint32_t attention_work(const struct attention_call *c, const struct at
     return attention_bad_row(c, u, bad);
 }
 
-static inline uint32_t attention_units(const struct attention_call *c,
-                                       const struct cpu_span *span) {
+static inline uint32_t attention_unit_count(const struct attention_call *c,
+                                            const struct cpu_span *span) {
     return (span->rows * c->group + SHAPE_QUERY_ROWS - 1) / SHAPE_QUERY_ROWS * c->a->G;
 }
 
 // Unit number `unit` of the call. Units of one KV head are neighbours, so its pages stay in cache.
 static struct attention_unit attention_unit_of(const struct attention_call *c, uint32_t unit) {
     struct attention_unit u = {.span = c->spans};
-    for (uint32_t n; unit >= (n = attention_units(c, u.span)); u.span++) unit -= n;
-    uint32_t per_head = attention_units(c, u.span) / c->a->G, all = u.span->rows * c->group;
+    for (uint32_t n; unit >= (n = attention_unit_count(c, u.span)); u.span++) unit -= n;
+    uint32_t per_head = attention_unit_count(c, u.span) / c->a->G, all = u.span->rows * c->group;
     u.g = unit / per_head;
     u.row = unit % per_head * SHAPE_QUERY_ROWS;
     u.rows = all - u.row < SHAPE_QUERY_ROWS ? all - u.row : SHAPE_QUERY_ROWS;
     return u;
 }
 
+struct attention_units {
+    const struct attention_call *c;
+    const struct cpu_pool *pool;
+    uint32_t count;
+    _Atomic uint32_t next, bad;
+};
+
 // Units shared among threads as they come.
+static void attention_part(void *work, int thread, int n) {
+    (void)n;
+    struct attention_units *w = work;
+    struct attention_slice s = attention_slice_of(w->c, w->pool, thread);
+    unsigned saved = env_enter();
+    for (uint32_t unit; (unit = atomic_fetch_add(&w->next, 1)) < w->count;) {
+        struct attention_unit u = attention_unit_of(w->c, unit);
+        team_report(&w->bad, attention_work(w->c, &s, &u));
+    }
+    env_leave(saved);
+}
+
 static uint32_t attention_all(const struct attention_call *c, const struct cpu_pool *pool,
                               int threads) {
-    uint32_t units = 0, bad = UINT32_MAX;
-    for (uint32_t i = 0; i < c->count; i++) units += attention_units(c, &c->spans[i]);
-#pragma omp parallel num_threads(threads) reduction(min : bad)
-    {
-        struct attention_slice s = attention_slice_of(c, pool, omp_get_thread_num());
-        unsigned saved = env_enter();
-#pragma omp for schedule(dynamic) nowait
-        for (uint32_t unit = 0; unit < units; unit++) {
-            struct attention_unit u = attention_unit_of(c, unit);
-            uint32_t b = attention_work(c, &s, &u);
-            bad = b < bad ? b : bad;
-        }
-        env_leave(saved);
-    }
-    return bad;
+    struct attention_units work = {.c = c, .pool = pool, .bad = UINT32_MAX};
+    for (uint32_t i = 0; i < c->count; i++) work.count += attention_unit_count(c, &c->spans[i]);
+    team_run(pool->team, threads, attention_part, &work);
+    return work.bad;
 }

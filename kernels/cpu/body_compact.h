@@ -78,7 +78,7 @@ static inline struct lanes compact_codes(const uint8_t *codes, bool nibbles, str
 #define COMPACT_BLOCK static inline __attribute__((always_inline)) void
 #define COMPACT_WIDE 4 // most panels at once
 
-#define COMPACT_PREFETCH 4096 // bytes ahead, shared by the panels read at once
+#define COMPACT_PREFETCH 8192 // bytes ahead, shared by the panels read at once
 
 // How far ahead of `done` bytes of a panel memory is asked for: behind the end of panels that are
 // read at once, the next ones follow.

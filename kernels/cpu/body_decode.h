@@ -112,28 +112,39 @@ ENV_WORK void decode_fold(const struct attention_call *c, const struct cpu_pool 
     if (start < last && last <= end) attention_leave(c, &home, &d.u);
 }
 
+struct decode_work {
+    const struct attention_call *c;
+    const struct cpu_pool *pool;
+    const struct decode_plan *p;
+    _Atomic uint32_t bad;
+};
+
+static void decode_part(void *work, int thread, int threads) {
+    struct decode_work *w = work;
+    const struct decode_plan *p = w->p;
+    uint32_t n = (uint32_t)threads, me = (uint32_t)thread, bad = UINT32_MAX;
+    unsigned saved = env_enter();
+    for (uint32_t start = 0; start < p->items; start += n * p->per_thread) {
+        uint32_t end = start + n * p->per_thread;
+        end = end < p->items ? end : p->items;
+        for (uint32_t item = start + me, k = 0; item < end; item += n, k++) {
+            uint32_t b = decode_item(w->c, w->pool, p, n, thread, k, item);
+            bad = b < bad ? b : bad;
+        }
+        team_meet(w->pool->team, threads);
+        for (uint32_t unit = me; unit < p->units; unit += n)
+            decode_fold(w->c, w->pool, p, unit, n, start, end);
+        if (end < p->items) team_meet(w->pool->team, threads);
+    }
+    env_leave(saved);
+    team_report(&w->bad, bad);
+}
+
 static uint32_t decode(const struct attention_call *c, const struct cpu_pool *pool,
                        const struct decode_plan *p, int threads) {
-    uint32_t bad = UINT32_MAX;
-#pragma omp parallel num_threads(threads) reduction(min : bad)
-    {
-        uint32_t n = (uint32_t)omp_get_num_threads(), me = (uint32_t)omp_get_thread_num();
-        unsigned saved = env_enter();
-        for (uint32_t start = 0; start < p->items; start += n * p->per_thread) {
-            uint32_t end = start + n * p->per_thread;
-            end = end < p->items ? end : p->items;
-            for (uint32_t item = start + me, k = 0; item < end; item += n, k++) {
-                uint32_t b = decode_item(c, pool, p, n, (int)me, k, item);
-                bad = b < bad ? b : bad;
-            }
-#pragma omp barrier
-            for (uint32_t unit = me; unit < p->units; unit += n)
-                decode_fold(c, pool, p, unit, n, start, end);
-#pragma omp barrier
-        }
-        env_leave(saved);
-    }
-    return bad;
+    struct decode_work work = {c, pool, p, UINT32_MAX};
+    team_run(pool->team, threads, decode_part, &work);
+    return work.bad;
 }
 
 static int attention(const struct cpu_pool *pool, const struct cpu_span *spans, uint32_t count,

@@ -92,22 +92,29 @@ static uint32_t kv_append_item(const struct kv_append_call *call, const struct c
     return finite ? UINT32_MAX : row;
 }
 
-static uint32_t kv_append_span(const struct kv_append_call *call, const struct cpu_span *span,
-                               int threads) {
-    uint32_t bad = UINT32_MAX, items = span->rows * call->c.a->G;
-    if (threads == 1) {
-        for (uint32_t item = 0; item < items; item++) {
-            uint32_t row = kv_append_item(call, span, item);
-            bad = row < bad ? row : bad;
-        }
-        return bad;
-    }
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
-    for (uint32_t item = 0; item < items; item++) {
-        uint32_t row = kv_append_item(call, span, item);
+struct kv_append_work {
+    const struct kv_append_call *call;
+    const struct cpu_span *span;
+    _Atomic uint32_t bad;
+};
+
+static void kv_append_part(void *work, int thread, int n) {
+    struct kv_append_work *w = work;
+    uint32_t from, to, bad = UINT32_MAX;
+    team_part(w->span->rows * w->call->c.a->G, thread, n, &from, &to);
+    for (uint32_t item = from; item < to; item++) {
+        uint32_t row = kv_append_item(w->call, w->span, item);
         bad = row < bad ? row : bad;
     }
-    return bad;
+    team_report(&w->bad, bad);
+}
+
+static uint32_t kv_append_span(const struct cpu_pool *pool, const struct kv_append_call *call,
+                               const struct cpu_span *span) {
+    struct kv_append_work work = {call, span, UINT32_MAX};
+    int threads = pool_threads(pool, (uint64_t)span->rows * call->c.a->G * call->c.a->E * 4);
+    team_run(pool->team, threads, kv_append_part, &work);
+    return work.bad;
 }
 
 static int kv_append(const struct cpu_pool *pool, const struct cpu_span *spans, uint32_t count,
@@ -120,8 +127,7 @@ static int kv_append(const struct cpu_pool *pool, const struct cpu_span *spans, 
             kv_prefetch_key(&call.c, spans[i].pages[spans[i].first_position / CPU_PAGE],
                             spans[i].first_position % CPU_PAGE, g);
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t work = (uint64_t)spans[i].rows * a->G * a->E * 4;
-        uint32_t row = kv_append_span(&call, &spans[i], pool_threads(pool, work));
+        uint32_t row = kv_append_span(pool, &call, &spans[i]);
         bad = row < bad ? row : bad;
     }
     if (bad == UINT32_MAX) return 0;

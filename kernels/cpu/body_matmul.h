@@ -55,11 +55,11 @@ struct matmul_slice {
 #endif
 };
 
-static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool,
-                                           const struct matmul_call *m) {
+static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool, const struct matmul_call *m,
+                                           int thread) {
     uint32_t depth = m->depth;
     bool compact = m->w->panels == NULL;
-    uint8_t *start = pool_slice(pool, omp_get_thread_num()), *p = start;
+    uint8_t *start = pool_slice(pool, thread), *p = start;
     struct matmul_slice s;
     s.c = (float *)p;
     p += (size_t)TILE_ROWS * SHAPE_GROUP_PANELS * CPU_PANEL * sizeof(float);
@@ -341,6 +341,25 @@ static void matmul_split(struct matmul_call *m, const struct cpu_pool *pool, int
     while (m->panel_chunks < units && m->row_chunks * m->panel_chunks % n != 0) m->panel_chunks++;
 }
 
+struct matmul_chunks {
+    const struct matmul_call *m;
+    const struct cpu_pool *pool;
+    uint32_t count;
+    _Atomic uint32_t next;
+};
+
+// Pieces shared among threads as they come; one each needs no agreement.
+static void matmul_part(void *work, int thread, int n) {
+    struct matmul_chunks *w = work;
+    struct matmul_slice s = matmul_slice_of(w->pool, w->m, thread);
+    if (w->count == (uint32_t)n) {
+        matmul_chunk(w->m, &s, (uint32_t)thread);
+        return;
+    }
+    for (uint32_t chunk; (chunk = atomic_fetch_add(&w->next, 1)) < w->count;)
+        matmul_chunk(w->m, &s, chunk);
+}
+
 static void matmul(const struct cpu_pool *pool, const void *x, uint32_t ldx, uint32_t R,
                    const struct cpu_matrix *w, const float *bias, bool add, float *y,
                    uint32_t ldy) {
@@ -357,16 +376,6 @@ static void matmul(const struct cpu_pool *pool, const void *x, uint32_t ldx, uin
     assert(BODY_F32 || (ldx % 2 == 0 && ldx >= m.depth));
     int threads = pool_threads(pool, (uint64_t)R * w->N * w->K);
     matmul_split(&m, pool, threads);
-    uint32_t chunks = m.row_chunks * m.panel_chunks;
-#pragma omp parallel num_threads(threads)
-    {
-        struct matmul_slice s = matmul_slice_of(pool, &m);
-        // One piece each needs no agreement.
-        if (chunks == (uint32_t)omp_get_num_threads()) {
-            matmul_chunk(&m, &s, (uint32_t)omp_get_thread_num());
-        } else {
-#pragma omp for schedule(dynamic) nowait
-            for (uint32_t chunk = 0; chunk < chunks; chunk++) matmul_chunk(&m, &s, chunk);
-        }
-    }
+    struct matmul_chunks work = {.m = &m, .pool = pool, .count = m.row_chunks * m.panel_chunks};
+    team_run(pool->team, threads, matmul_part, &work);
 }

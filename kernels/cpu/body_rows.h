@@ -13,23 +13,25 @@ struct rows_call {
     enum cpu_gate kind; // gate
 };
 
-// One thread alone needs no team: starting one costs more than a row.
-static inline __attribute__((always_inline)) void
-rows_each(const struct rows_call *c, uint32_t R, int threads,
-          void (*work)(const struct rows_call *c, uint32_t r)) {
-    if (threads == 1) {
-        unsigned saved = env_enter();
-        for (uint32_t r = 0; r < R; r++) work(c, r);
-        env_leave(saved);
-        return;
-    }
-#pragma omp parallel num_threads(threads)
-    {
-        unsigned saved = env_enter();
-#pragma omp for schedule(static) nowait
-        for (uint32_t r = 0; r < R; r++) work(c, r);
-        env_leave(saved);
-    }
+struct rows_work {
+    const struct rows_call *c;
+    uint32_t R;
+    void (*row)(const struct rows_call *c, uint32_t r);
+};
+
+static void rows_part(void *work, int thread, int n) {
+    const struct rows_work *w = work;
+    uint32_t from, to;
+    team_part(w->R, thread, n, &from, &to);
+    unsigned saved = env_enter();
+    for (uint32_t r = from; r < to; r++) w->row(w->c, r);
+    env_leave(saved);
+}
+
+static void rows_each(const struct cpu_pool *pool, int threads, const struct rows_call *c,
+                      uint32_t R, void (*row)(const struct rows_call *c, uint32_t r)) {
+    struct rows_work work = {c, R, row};
+    team_run(pool->team, threads, rows_part, &work);
 }
 
 ENV_WORK void rmsnorm_row(const struct rows_call *c, uint32_t r) {
@@ -63,7 +65,7 @@ static void rmsnorm(const struct cpu_pool *pool, const float *x, uint32_t R, uin
     struct rows_call c = {
         .x = x, .ldx = D, .n = D, .ldout = ldout, .out = out, .weight = weight, .epsilon = epsilon};
     int threads = pool_threads(pool, (uint64_t)R * D);
-    rows_each(&c, R, threads, rmsnorm_row);
+    rows_each(pool, threads, &c, R, rmsnorm_row);
 }
 
 // Pairs (2i, 2i+1): x cos + swapped x (-sin, sin), which is a cos - b sin and b cos + a sin with
@@ -125,7 +127,7 @@ static void rope(const struct cpu_pool *pool, const float *x, uint32_t ldx, uint
                           .cos_sin = cos_sin};
     assert(rotary <= E && rotary % 2 == 0);
     int threads = pool_threads(pool, (uint64_t)R * heads * E);
-    rows_each(&c, R, threads, rope_row);
+    rows_each(pool, threads, &c, R, rope_row);
 }
 
 ENV_WORK void round_row(const struct rows_call *c, uint32_t r) {
@@ -141,7 +143,7 @@ static void round_rows(const struct cpu_pool *pool, const float *x, uint32_t ldx
                        uint32_t n, void *out, uint32_t ldout) {
     struct rows_call c = {.x = x, .ldx = ldx, .n = n, .out = out, .ldout = ldout};
     int threads = pool_threads(pool, (uint64_t)R * n);
-    rows_each(&c, R, threads, round_row);
+    rows_each(pool, threads, &c, R, round_row);
 }
 
 static inline struct lanes gate_lanes(enum cpu_gate kind, struct lanes g, struct lanes u) {
@@ -167,7 +169,7 @@ static void gate(const struct cpu_pool *pool, enum cpu_gate kind, const float *g
                  uint32_t R, uint32_t F, void *out, uint32_t ldout) {
     struct rows_call c = {.x = gu, .ldx = ldgu, .n = F, .out = out, .ldout = ldout, .kind = kind};
     int threads = pool_threads(pool, (uint64_t)R * F * 4);
-    rows_each(&c, R, threads, gate_row);
+    rows_each(pool, threads, &c, R, gate_row);
 }
 
 // The largest of n > 0 numbers; *finite says whether all are.

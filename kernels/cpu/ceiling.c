@@ -1,7 +1,6 @@
 #include "kernels/cpu/ceiling.h"
 
 #include <assert.h>
-#include <omp.h>
 #include <string.h>
 #include <time.h>
 
@@ -76,19 +75,29 @@ static double (*runner_of(const struct cpu_ops *table))(float *) {
 
 #endif
 
-double cpu_ceiling_fma_per_s(const struct cpu_ops *table, int threads) {
+struct fma_work {
+    double (*run)(float *);
+    double done; // by one thread; all do the same
+};
+
+static void fma_part(void *work, int thread, int n) {
+    (void)n;
+    struct fma_work *w = work;
+    float sink[16];
+    double done = w->run(sink);
+    // The compiler must believe that somebody looks at the result.
+    __asm__ volatile("" : : "r"(sink) : "memory");
+    if (thread == 0) w->done = done;
+}
+
+double cpu_ceiling_fma_per_s(const struct cpu_ops *table, struct team *team, int threads) {
     double (*run)(float *) = runner_of(table);
     double best = 0;
     for (int i = 0; run != NULL && i < TRIES; i++) {
-        double done = 0, begun = now_s();
-#pragma omp parallel num_threads(threads) reduction(+ : done)
-        {
-            float sink[16];
-            done += run(sink);
-            // The compiler must believe that somebody looks at the result.
-            __asm__ volatile("" : : "r"(sink) : "memory");
-        }
-        double rate = done / (now_s() - begun);
+        struct fma_work work = {.run = run};
+        double begun = now_s();
+        team_run(team, threads, fma_part, &work);
+        double rate = work.done * threads / (now_s() - begun);
         if (rate > best) best = rate;
     }
     return best;
@@ -148,17 +157,27 @@ uint64_t cpu_ceiling_read(int way, const void *memory, size_t bytes) {
     return read_way(way, memory, bytes);
 }
 
-double cpu_ceiling_read_per_s(const void *memory, size_t bytes, int threads) {
+struct read_work {
+    int way;
+    const uint8_t *memory;
+    size_t part;
+};
+
+static void read_part(void *work, int thread, int n) {
+    (void)n;
+    const struct read_work *w = work;
+    uint64_t sum = cpu_ceiling_read(w->way, w->memory + w->part * (size_t)thread, w->part);
+    __asm__ volatile("" : : "r"(sum));
+}
+
+double cpu_ceiling_read_per_s(const void *memory, size_t bytes, struct team *team, int threads) {
     size_t part = bytes / (size_t)threads / 64 * 64;
     double best = 0;
     if (part == 0) return 0;
     for (int way = 0; way < CPU_READ_WAYS; way++) {
-        uint64_t sum = 0;
+        struct read_work work = {way, memory, part};
         double begun = now_s();
-#pragma omp parallel num_threads(threads) reduction(^ : sum)
-        sum ^= cpu_ceiling_read(way, (const uint8_t *)memory + part * (size_t)omp_get_thread_num(),
-                                part);
-        __asm__ volatile("" : : "r"(sum));
+        team_run(team, threads, read_part, &work);
         double rate = (double)part * threads / (now_s() - begun);
         if (rate > best) best = rate;
     }

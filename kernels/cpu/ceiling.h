@@ -5,15 +5,16 @@
 #define LACUNA_KERNELS_CPU_CEILING_H
 
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/team.h"
 
-// Multiply-adds a second (x2 = FLOP/s) that `threads` threads reach on registers alone, with the
-// instruction that the table's matrix product is made of. 0: this table has no measure.
-double cpu_ceiling_fma_per_s(const struct cpu_ops *table, int threads);
+// Multiply-adds a second (x2 = FLOP/s) that `threads` threads of the team reach on registers alone,
+// with the instruction that the table's matrix product is made of. 0: this table has no measure.
+double cpu_ceiling_fma_per_s(const struct cpu_ops *table, struct team *team, int threads);
 
 // Bytes a second that `threads` threads read from `bytes` of memory (aligned to 64), each its own
 // part, the best of the ways below: which one serves a processor's prefetchers best is not known
 // beforehand. 0 when there is less than a cache line for each thread.
-double cpu_ceiling_read_per_s(const void *memory, size_t bytes, int threads);
+double cpu_ceiling_read_per_s(const void *memory, size_t bytes, struct team *team, int threads);
 
 // Reads every word once by way 0 .. CPU_READ_WAYS - 1, in several streams, as matrix products read
 // panels side by side, and with or without prefetching. Returns all 8-byte words combined by

@@ -10,9 +10,9 @@
 // `bf16-1`, float under `f32`. Row strides of operands are in elements and even; the pad element of
 // an odd row is +0.
 //
-// Threads: ops that take a `struct cpu_pool` split the *outputs* over its OpenMP threads, never a
-// chain. FTZ and DAZ are set inside each op on each of its threads and restored before it returns.
-// No op allocates; working memory comes from the pool.
+// Threads: ops that take a `struct cpu_pool` split the *outputs* over its threads, never a chain.
+// FTZ and DAZ are set inside each op on each of its threads and restored before it returns. No op
+// allocates; working memory comes from the pool.
 #ifndef LACUNA_KERNELS_CPU_OPS_H
 #define LACUNA_KERNELS_CPU_OPS_H
 
@@ -29,9 +29,10 @@ enum cpu_numerics { CPU_BF16_1, CPU_F32 };
 enum cpu_gate { CPU_GATE_SILU, CPU_GATE_GELU_TANH };
 enum cpu_pairing { CPU_PAIR_HALVES, CPU_PAIR_NEIGHBOURS }; // (i, i + d/2) or (2i, 2i+1)
 
-// Threads and working memory of a backend. `scratch` holds `threads` slices of `slice_bytes`, each
-// aligned to 64 bytes; cpu_slice_bytes says how much the largest call needs.
+// Threads and working memory of a backend, for one op at a time. `scratch` holds `threads` slices
+// of `slice_bytes`, each aligned to 64 bytes; cpu_slice_bytes says how much the largest call needs.
 struct cpu_pool {
+    struct team *team; // of `threads` or more; NULL where that is 1
     int threads;
     size_t slice_bytes;
     void *scratch;

@@ -102,7 +102,8 @@ static void fill(const struct cpu_ops *ops, struct rng *r, void *operands, size_
 }
 
 static struct cpu_pool make_pool(const struct cpu_ops *ops) {
-    struct cpu_pool pool = {.threads = threads};
+    struct cpu_pool pool = {.team = team_open(threads), .threads = threads};
+    if (pool.team == NULL) exit(1);
     pool.slice_bytes = cpu_slice_bytes(ops->numerics, 512, 1536, 49152, 9, 3, 64);
     pool.scratch = allocate(pool.slice_bytes * (size_t)threads);
     return pool;
@@ -133,6 +134,7 @@ static void bench_matmul(const struct cpu_ops *ops, uint32_t R, uint32_t K, uint
     free(w);
     free(x);
     free(y);
+    team_close(pool.team);
     free(pool.scratch);
 }
 
@@ -169,6 +171,7 @@ static void bench_compact(const struct cpu_ops *ops, enum tensor_type type, uint
     free(memory);
     free(x);
     free(y);
+    team_close(pool.team);
     free(pool.scratch);
 }
 
@@ -204,6 +207,7 @@ static void bench_attention(const struct cpu_ops *ops, uint32_t rows, uint32_t l
     for (uint32_t b = 0; b < 64; b++) free(pages[b]);
     free(q);
     free(out);
+    team_close(pool.team);
     free(pool.scratch);
 }
 
@@ -232,6 +236,7 @@ static void bench_rows(const struct cpu_ops *ops) {
     free(x);
     free(angles);
     free(out);
+    team_close(pool.team);
     free(pool.scratch);
 }
 

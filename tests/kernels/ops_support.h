@@ -5,6 +5,7 @@
 #include "engine/base/rng.h"
 #include "kernels/cpu/env.h"
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/team.h"
 #include "kernels/numerics.h"
 #include "tests/support/support.h"
 
@@ -21,7 +22,8 @@ static inline void *ops_alloc(size_t bytes) {
 
 // Enough for every call of the tests.
 static inline struct cpu_pool ops_pool(int threads) {
-    struct cpu_pool pool = {.threads = threads};
+    struct cpu_pool pool = {.team = team_open(threads), .threads = threads};
+    assert_non_null(pool.team);
     size_t f32 = cpu_slice_bytes(CPU_F32, 1100, 2048, 4096, 16, 8, 256);
     size_t bf16 = cpu_slice_bytes(CPU_BF16_1, 1100, 2048, 4096, 16, 8, 256);
     pool.slice_bytes = f32 > bf16 ? f32 : bf16;
@@ -29,6 +31,11 @@ static inline struct cpu_pool ops_pool(int threads) {
     memset(pool.scratch, 0xff,
            pool.slice_bytes * (size_t)threads); // NaN: nothing may leak from here
     return pool;
+}
+
+static inline void ops_pool_close(struct cpu_pool *pool) {
+    team_close(pool->team);
+    free(pool->scratch);
 }
 
 static inline uint32_t ops_below(struct rng *r, uint32_t n) {

@@ -62,7 +62,7 @@ static void test_equals_the_numerics(void **state) {
             sequence_free(&s);
             pages_free(&p);
         }
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -93,7 +93,7 @@ static void test_same_bits_for_any_chunks(void **state) {
         }
         free(whole);
         sequence_free(&s);
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -142,14 +142,14 @@ static void test_same_bits_in_company(void **state) {
             free(q);
             free(operands);
             free(out);
-            free(pool.scratch);
+            ops_pool_close(&pool);
         }
         for (int i = 0; i < SPANS; i++) {
             free(alone[i]);
             sequence_free(&s[i]);
             pages_free(&p[i]);
         }
-        free(one.scratch);
+        ops_pool_close(&one);
     }
 }
 
@@ -197,14 +197,14 @@ static void test_same_bits_when_blocks_are_shared_out(void **state) {
                                         ops->name, i, threads);
                 }
                 free(out);
-                free(pool.scratch);
+                ops_pool_close(&pool);
             }
             free(q);
             free(alone);
             sequence_free(&s);
             pages_free(&p);
         }
-        free(one.scratch);
+        ops_pool_close(&one);
     }
 }
 
@@ -263,7 +263,7 @@ static void test_agrees_with_double_precision(void **state) {
         free(out);
         sequence_free(&s);
         pages_free(&p);
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -317,7 +317,7 @@ static void test_published_examples(void **state) {
             free(out);
             pages_free(&p);
         }
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -354,7 +354,7 @@ static void test_window_is_exact(void **state) {
                 pages_free(&p);
             }
         }
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -379,7 +379,7 @@ static void test_truncated_pages_are_not_seen(void **state) {
         }
         sequence_free(&s);
         sequence_free(&other);
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -410,7 +410,7 @@ static void test_names_the_row_that_is_not_finite(void **state) {
         free(k);
         free(q);
         pages_free(&p);
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -449,7 +449,7 @@ static void test_refuses_every_kind_of_infinite_score(void **state) {
             free(asked);
             pages_free(&p);
         }
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 

@@ -34,18 +34,21 @@ static void test_rates(void **state) {
     void *memory;
     ASSERT_OK(mem_alloc(4 << 20, "memory to read", &memory, &e), e);
     memset(memory, 1, 4 << 20);
+    struct team *team = team_open(3);
+    assert_non_null(team);
     for (int threads = 1; threads <= 3; threads++) {
-        assert_true(cpu_ceiling_read_per_s(memory, 4 << 20, threads) > 1e6);
-        assert_true(cpu_ceiling_read_per_s(memory, 64 * (size_t)threads - 1, threads) == 0);
+        assert_true(cpu_ceiling_read_per_s(memory, 4 << 20, team, threads) > 1e6);
+        assert_true(cpu_ceiling_read_per_s(memory, 64 * (size_t)threads - 1, team, threads) == 0);
     }
     int count;
     const struct cpu_ops *const *tables = cpu_ops_all(&count);
     for (int i = 0; i < count; i++) {
         if (cpu_ops_find(tables[i]->numerics, tables[i]->name, NULL) == NULL) continue;
         bool plain = tables[i]->name[0] == 'c';
-        assert_true(plain == (cpu_ceiling_fma_per_s(tables[i], 2) == 0));
+        assert_true(plain == (cpu_ceiling_fma_per_s(tables[i], team, 2) == 0));
     }
     assert_true(cpu_core_cache_bytes() >= 64 << 10);
+    team_close(team);
     mem_free(memory);
 }
 

@@ -144,7 +144,7 @@ static void compare(struct rng *r, const struct stack *s, uint32_t R, bool wild,
         free(z);
         free(operands);
         free((void *)panels.panels);
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
     free(x);
     free(bias);
@@ -223,7 +223,7 @@ static void test_keeps_the_sign_of_zero(void **state) {
         ops_assert_same(y, z, sizeof y, "%s", ops->name);
         free(operands);
         free((void *)panels.panels);
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
     free(memory);
     free(s.rows);

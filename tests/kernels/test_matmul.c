@@ -115,7 +115,7 @@ static void test_equals_the_written_chain(void **state) {
         assert_chain(&pool, &p);
         product_free(&p);
     }
-    free(pool.scratch);
+    ops_pool_close(&pool);
 }
 
 // Rows, inner sizes and outputs on both sides of where the products of many rows are cut.
@@ -137,7 +137,7 @@ static void test_equals_the_written_chain_at_the_cuts(void **state) {
         struct product p = product_make(&r, R, K, N, round % 2 == 1);
         assert_chain(&pool, &p);
         product_free(&p);
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -193,7 +193,7 @@ static void test_agrees_with_double_precision(void **state) {
         free((void *)w.panels);
     }
     product_free(&p);
-    free(pool.scratch);
+    ops_pool_close(&pool);
 }
 
 static void test_same_bits_for_threads_and_splits(void **state) {
@@ -215,7 +215,7 @@ static void test_same_bits_for_threads_and_splits(void **state) {
             ops_assert_same(y, z, (size_t)p.R * p.ldy * sizeof *y, "%s, %d threads", ops->name,
                             threads);
             free(z);
-            free(pool.scratch);
+            ops_pool_close(&pool);
         }
         for (uint32_t cut = 1; cut < 14; cut++) { // the last rows alone, and in company
             struct product tail = p;
@@ -229,7 +229,7 @@ static void test_same_bits_for_threads_and_splits(void **state) {
         }
         free(y);
         free((void *)w.panels);
-        free(one.scratch);
+        ops_pool_close(&one);
     }
     product_free(&p);
 }

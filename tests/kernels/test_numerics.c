@@ -147,7 +147,7 @@ static void test_tables_equal_the_scalar_definition(void **state) {
     free(gu);
     free(want);
     free(out);
-    free(pool.scratch);
+    ops_pool_close(&pool);
 }
 
 // Angles against long double: the table within 1e-6 of cos and sin, at the far positions where a

@@ -68,7 +68,7 @@ static void test_norm(void **state) {
             free(w);
         }
         assert_true(noticed > 0);
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -116,7 +116,7 @@ static void test_rope(void **state) {
             free(angles);
             free(x);
         }
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 
@@ -139,7 +139,7 @@ static void test_gate_rows_and_threads(void **state) {
             ops_assert_same(expected, out, (size_t)R * ld * ops->operand_bytes, "%s, %d threads",
                             ops->name, threads);
             free(out);
-            free(pool.scratch);
+            ops_pool_close(&pool);
         }
         free(expected);
         free(want);
@@ -236,7 +236,7 @@ static void test_environment_is_kept(void **state) {
         free(q);
         free(x);
         free((void *)w.panels);
-        free(pool.scratch);
+        ops_pool_close(&pool);
     }
 }
 

@@ -138,8 +138,8 @@ static void compare_product(struct rng *r, const struct product *p, const float 
         free((void *)packed.panels);
         free(operands);
     }
-    free(one.scratch);
-    free(many.scratch);
+    ops_pool_close(&one);
+    ops_pool_close(&many);
 }
 
 static void test_products(void **state) {
@@ -215,8 +215,8 @@ static void compare_rows(struct rng *r, const struct rows *w) {
         }
         free(right);
     }
-    free(one.scratch);
-    free(many.scratch);
+    ops_pool_close(&one);
+    ops_pool_close(&many);
 }
 
 static void test_row_ops(void **state) {
@@ -352,8 +352,8 @@ static void test_attention(void **state) {
             free(right);
             sequence_free(&s);
         }
-        free(one.scratch);
-        free(many.scratch);
+        ops_pool_close(&one);
+        ops_pool_close(&many);
     }
 }
 

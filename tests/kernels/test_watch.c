@@ -140,7 +140,7 @@ static void test_equals_the_numerics_and_double(void **state) {
             free(watched);
             free(shares);
             scene_free(&c);
-            free(pool.scratch);
+            ops_pool_close(&pool);
         }
     }
 }
@@ -170,13 +170,13 @@ static void test_same_bits_for_any_threads(void **state) {
                                 "%s, %d threads: shares", ops->name, threads);
                 free(out);
                 free(shares);
-                free(pool.scratch);
+                ops_pool_close(&pool);
             }
             free(expected);
             free(alone);
             scene_free(&c);
         }
-        free(one.scratch);
+        ops_pool_close(&one);
     }
 }
 
@@ -224,8 +224,8 @@ static void test_same_bits_in_company(void **state) {
         free(q);
         free(operands);
         free(out);
-        free(one.scratch);
-        free(pool.scratch);
+        ops_pool_close(&one);
+        ops_pool_close(&pool);
     }
 }
 
