@@ -1,6 +1,7 @@
 #include "engine/provider.h"
 
 #include "engine/backend.h"
+#include "engine/provider_endpoint.h"
 #include "engine/provider_fixture.h"
 #include "engine/provider_local.h"
 #include "engine/provider_simulated.h"
@@ -13,6 +14,7 @@ const char *provider_finish_name(enum provider_finish f) {
     case FINISH_STOP: return "stop";
     case FINISH_LENGTH: return "length";
     case FINISH_STOP_STRING: return "stop_string";
+    case FINISH_FILTER: return "filter";
     case FINISH_ERROR: return "error";
     }
     assert(!"a finish that has a name");
@@ -22,6 +24,7 @@ const char *provider_finish_name(enum provider_finish f) {
 struct provider_class provider_class_of(const struct provider_options *options) {
     struct backend_options o = {.name = options->backend, .numerics = options->numerics};
     struct backend *b;
+    if (options->endpoint != NULL) return (struct provider_class){"served", "none"};
     if (options->fixture != NULL) return (struct provider_class){"fixture", options->numerics};
     if (options->simulated != NULL) return (struct provider_class){"simulated", options->numerics};
     if (backend_open(&o, &b, NULL) != 0)
@@ -33,24 +36,27 @@ struct provider_class provider_class_of(const struct provider_options *options) 
 
 int provider_open(const struct provider_options *options, struct provider **out, struct err *e) {
     const struct {
-        const char *file;
+        const void *given;
         int (*open)(const struct provider_options *options, struct provider **out, struct err *e);
     } rows[] = {
         {options->path, provider_local_open},
+        {options->endpoint, provider_endpoint_open},
         {options->fixture, provider_fixture_open},
         {options->simulated, provider_simulated_open},
     };
     const char *id = options->id != NULL ? options->id : "";
     int chosen = -1;
     for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
-        if (rows[i].file == NULL) continue;
+        if (rows[i].given == NULL) continue;
         if (chosen >= 0)
             FAIL(e, ERR_CONFIG,
-                 "model %s: give one of a model file, a fixture and a simulated subject", id);
+                 "model %s: give one of a model file, an endpoint, a fixture and a simulated "
+                 "subject",
+                 id);
         chosen = i;
     }
     if (chosen < 0)
         FAIL(e, ERR_CONFIG,
-             "model %s: neither a model file nor a fixture nor a simulated subject is given", id);
+             "model %s: no model file, endpoint, fixture or simulated subject is given", id);
     return rows[chosen].open(options, out, e);
 }

@@ -1,5 +1,5 @@
-// The coarse seam: where prompts go in and replies come out. Local engine, scripted fixture and
-// simulated subject (later also a served endpoint) are rows of it; evals/run.c above owns order and
+// The coarse seam: where prompts go in and replies come out. Local engine, served endpoint,
+// scripted fixture and simulated subject are rows of it; evals/run.c above owns order and
 // durability. Asynchronous: many requests may be in flight, completions come in any order.
 #ifndef LACUNA_ENGINE_PROVIDER_H
 #define LACUNA_ENGINE_PROVIDER_H
@@ -43,9 +43,15 @@ struct provider_ids {
     size_t count;
 };
 
-enum provider_finish { FINISH_STOP, FINISH_LENGTH, FINISH_STOP_STRING, FINISH_ERROR };
-const char *
-provider_finish_name(enum provider_finish f); // "stop", "length", "stop_string", "error"
+enum provider_finish {
+    FINISH_STOP,
+    FINISH_LENGTH,
+    FINISH_STOP_STRING,
+    FINISH_FILTER, // a server's filter cut it
+    FINISH_ERROR
+};
+// "stop", "length", "stop_string", "filter", "error"
+const char *provider_finish_name(enum provider_finish f);
 
 struct provider_generation {
     int max_tokens;
@@ -60,7 +66,7 @@ struct provider_identity {
     json_t *identity;     // {"sha256", "tokenizer_sha256", "template_sha256", "architecture", ...}
     json_t *manifest;     // {"path", "bytes", "parameters", "trained_context", ...}
     const char *numerics; // "bf16-1"; "none" when bits are not under our control
-    const char *backend;  // "cpu", "fixture", "simulated"
+    const char *backend;  // "cpu", "served", "fixture", "simulated"
 };
 
 // What a run would take on this machine, known without loading; all 0 where nothing is.
@@ -106,24 +112,34 @@ struct provider_request {
     const struct provider_piece *pieces;
     size_t piece_count;
     struct provider_ids ids; // the prompt's ids (exact_ids), else count 0
+    uint32_t prompt_tokens;  // as planned: what a server says is compared with it
     const struct provider_generation *generation;
     struct rng sampling;               // the stream of this reply (NUMERICS, "Choice of a token")
     const struct provider_span *spans; // watched; none unless opened with watched_spans
     int span_count, subject_count;
 };
 
+// What a server says about one reply.
+struct provider_served {
+    int64_t prompt_tokens; // -1: it does not say
+    const char *model;     // as it calls itself; NULL: it does not say
+    int attempts;          // requests that this reply took
+};
+
 struct provider_completion {
     int64_t ticket;
-    bool ok; // false: `reason` says what failed; the run loop records an error trial
+    bool ok;          // false: `reason` says what failed; the run loop records an error trial
+    bool undelivered; // with ok false: the model did not get this prompt; an invalid trial
     const char *reason_code; // "engine", "hang", "cancelled", ...
     const char *reason_text;
     struct str text;         // reply bytes; a stop string and what follows it is left out
     struct provider_ids ids; // reply ids without the stop token (exact_ids only)
-    int tokens;
+    int tokens;              // of the reply; -1: a server does not say
     enum provider_finish finish;
     int stop_id;                                // the token that ended the reply, -1 when none did
     const struct provider_attention *attention; // [subject_count] of the request; NULL: not watched
     uint32_t layers, heads;
+    const struct provider_served *served; // NULL: not a served model
     // Facts for timings.jsonl only. Where requests are computed together each gets its part of the
     // time, by tokens, so that sums over requests are what the provider took.
     double wall_ms, cpu_ms, prefill_ms, decode_ms;
@@ -133,7 +149,7 @@ struct provider_completion {
 struct provider;
 
 struct provider_ops {
-    const char *kind; // "local", "fixture", "simulated"
+    const char *kind; // "local", "served", "fixture", "simulated"
     // Chat template over messages, with the generation prompt: pieces in order, in the arena.
     int (*render)(struct provider *p, const struct provider_message *messages, size_t count,
                   struct arena *a, struct provider_piece **pieces, size_t *piece_count,
@@ -161,16 +177,33 @@ struct provider {
     struct provider_identity what;
 };
 
+// A model behind an OpenAI-compatible server (engine/endpoint/). All borrowed.
+struct provider_endpoint {
+    const char *url;            // what the routes are added to: "https://host/v1"
+    const char *name;           // the model's, as the server knows it
+    const char *api;            // "chat", "text" or "ids": what is sent
+    const char *max_tokens_key; // under which the reply's budget is sent
+    const char *body;           // JSON object of further keys of the request; NULL: none
+    const char *key_variable;   // where the key was read from, for messages; NULL: no key
+    const char *key;            // secret; NULL: none was found
+    const char *ca_file;        // certificates to trust; NULL: the system's
+    const char *count_file;     // GGUF file whose tokenizer counts; NULL: bytes give an estimate
+    int in_flight, attempts, reply_seconds;
+    int32_t shortfall_ppm; // how far the server's count of a prompt may stay below ours; -1: the
+                           // default of the way of counting
+};
+
 // How to open one. Strings are borrowed for the provider's life.
 struct provider_options {
     const char *id; // the experiment's name for it
-    // One of the three is given, resolved; the others are NULL.
-    const char *path;      // model file
-    const char *fixture;   // rules file of the scripted fixture
-    const char *simulated; // subject file of a simulated subject
-    const char *backend;   // "auto", "cpu", "cuda"
-    const char *numerics;  // "bf16-1", "f32"
-    const char *weights;   // "auto", "unpacked", "stored"
+    // One of the four is given, files resolved; the others are NULL.
+    const char *path;                         // model file
+    const struct provider_endpoint *endpoint; // served model
+    const char *fixture;                      // rules file of the scripted fixture
+    const char *simulated;                    // subject file of a simulated subject
+    const char *backend;                      // "auto", "cpu", "cuda"
+    const char *numerics;                     // "bf16-1", "f32"
+    const char *weights;                      // "auto", "unpacked", "stored"
     const char
         *chat_template; // NULL: by the identity of the file's own; "chatml", "llama3", "plain"
     const char *pre_tokenizer; // NULL: the file's own; else an explicit override, recorded
@@ -187,7 +220,7 @@ struct provider_options {
 // What computes on this machine under these options, known without opening files. A backend that
 // was asked for by name and cannot be used here keeps its name.
 struct provider_class {
-    const char *backend;  // "cpu", "cuda", "fixture", "simulated"
+    const char *backend;  // "cpu", "cuda", "served", "fixture", "simulated"
     const char *numerics; // id of the arithmetic
 };
 struct provider_class provider_class_of(const struct provider_options *options);

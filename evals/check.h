@@ -32,7 +32,7 @@ int check_prepare(struct check_set *s, const struct experiment_constraint *c,
 struct reply {
     struct str text;
     size_t answer[2];   // byte range that is looked at
-    const char *finish; // "stop", "length", "stop_string"
+    const char *finish; // "stop", "length", "stop_string", "filter"
 };
 
 // The verdict of one constraint on one reply; strings in the arena.

@@ -91,6 +91,9 @@ int cli_use_plugin(const char *path, struct err *e);
 // The folder of what later runs may use again; NULL: there is no place for it.
 const char *cli_cache_folder(void);
 
+// A variable of the environment; NULL: it is not set.
+const char *cli_variable(const char *name);
+
 // Text that may come from outside, as escape_terminal gives it.
 void cli_print_clean(FILE *out, const char *text);
 

@@ -140,23 +140,34 @@ static void print_sources(const struct view *v) {
         printf("reuse: %s\n", reuse_words(s, v->arena));
 }
 
+// "exact", "counted", "estimated": how a served model's prompts were measured.
+static const char *length_word(const struct provider *p) {
+    const char *word = json_string_value(json_object_get(p->what.identity, "length"));
+    return word != NULL ? word : "exact";
+}
+
 static void print_model(const struct view *v, int model) {
     char a[32], b[32], c[32];
     struct plan_tokens f = tokens_of(v, model, false);
     int64_t kv = kv_bytes_per_token(v, model);
     int64_t shared = f.prompt - f.computed;
+    const bool served = v->x->models[model].endpoint.url != NULL;
     printf("%s: %s trial%s\n", v->x->models[model].id, grouped(f.trials, a),
            f.trials == 1 ? "" : "s");
-    printf("  prompts   %s tokens, %s of them shared with the trial before (%.0f %%)\n",
-           grouped(f.prompt, a), grouped(shared, b),
-           f.prompt > 0 ? 100.0 * (double)shared / (double)f.prompt : 0.0);
+    if (served)
+        printf("  prompts   %s tokens, %s; sent to %s\n", grouped(f.prompt, a),
+               length_word(v->providers[model]), v->x->models[model].endpoint.url);
+    else
+        printf("  prompts   %s tokens, %s of them shared with the trial before (%.0f %%)\n",
+               grouped(f.prompt, a), grouped(shared, b),
+               f.prompt > 0 ? 100.0 * (double)shared / (double)f.prompt : 0.0);
     printf("  replies   at most %s tokens\n", grouped(f.reply, a));
     if (kv > 0)
         printf("  memory    %s bytes of KV a token; %.1f MiB for the longest trial (%s tokens)\n",
                grouped(kv, b), (double)(kv * f.longest) / (1 << 20), grouped(f.longest, c));
     print_memory(v, model);
     print_reach(v, model);
-    print_time(&f, &v->speeds[model]);
+    if (!served) print_time(&f, &v->speeds[model]);
     print_reuse(v, model);
 }
 
@@ -374,7 +385,8 @@ static int run(const char *path, const struct cli_overrides *o, const struct cli
     plan_equal_groups(v->plan.trials, v->plan.trial_count, v->groups);
     v->speeds = arena_array(a, (size_t)v->x->model_count + 1, sizeof *v->speeds);
     for (int m = 0; measure && m < v->x->model_count; m++)
-        TRY(plan_measure(v->x, v->providers, &v->plan, m, &v->options, a, &v->speeds[m], e));
+        if (v->x->models[m].endpoint.url == NULL) // asking a server may cost money
+            TRY(plan_measure(v->x, v->providers, &v->plan, m, &v->options, a, &v->speeds[m], e));
     TRY(look_for_replies(v, reuse, e));
     if (json)
         print_json(v);
@@ -391,7 +403,7 @@ int cli_plan(int argc, char **argv) {
     bool json = false, measure = false, helped = false;
     const char *path = NULL;
     int count = 0;
-    struct run_options run_options = {.cache = cli_cache_folder()};
+    struct run_options run_options = {.cache = cli_cache_folder(), .variable = cli_variable};
     const struct cli_option options[] = {
         CLI_OVERRIDE_OPTIONS(overrides),
         CLI_MEMORY_OPTION("what run may take beside the weights", &run_options.memory_bytes),

@@ -70,7 +70,10 @@ static void print_reply(const char *when, struct str text, int tokens, const cha
     json_put_bytes(holder, "text", text);
     struct buf line = {0};
     json_compact(holder, &line);
-    printf("%s: %d tokens, %s: %s\n", when, tokens, finish, line.p);
+    if (tokens >= 0)
+        printf("%s: %d tokens, %s: %s\n", when, tokens, finish, line.p);
+    else
+        printf("%s: %s: %s\n", when, finish, line.p);
     buf_free(&line);
     json_decref(holder);
 }
@@ -85,7 +88,8 @@ static void show(const struct record_outcome *o, const struct provider_completio
     else if (o->ids != NULL && c->ids.ids != NULL)
         printf("the replies differ from token %zu on\n", same);
     else
-        printf("the replies differ\n");
+        printf("the replies differ%s\n",
+               c->served != NULL ? " (a server's bits are not under our control)" : "");
 }
 
 // `then`: of the record, NULL where it keeps nothing of this trial.
@@ -142,7 +146,8 @@ int cli_repeat(int argc, char **argv) {
         ERR_SET(&e, ERR_USAGE, "--threads %lld is not between 0 and 4096", (long long)threads);
         return cli_fail(argv[0], &e);
     }
-    struct run_options run = {.threads = (int)threads, .cache = cli_cache_folder()};
+    struct run_options run = {
+        .threads = (int)threads, .cache = cli_cache_folder(), .variable = cli_variable};
     struct arena *a = arena_create("repeat");
     int result = repeat(words[0], words[1], &run, a, &same, &e);
     arena_destroy(a);

@@ -89,8 +89,9 @@ static int check_settings(const struct settings *s, int64_t threads, struct err 
 }
 
 int cli_run(int argc, char **argv) {
-    struct settings s = {.run = {.runs_folder = "runs", .cache = cli_cache_folder()},
-                         .overrides = CLI_NO_OVERRIDES};
+    struct settings s = {
+        .run = {.runs_folder = "runs", .cache = cli_cache_folder(), .variable = cli_variable},
+        .overrides = CLI_NO_OVERRIDES};
     int64_t threads = 0;
     struct cli_list reuse = {0};
     bool helped;

@@ -59,15 +59,16 @@ int place_compare(struct place a, struct place b);
 
 struct experiment_model {
     const char *id;
-    // One of the three, resolved to the file's folder; the others are NULL.
-    const char *path;          // model file
-    const char *fixture;       // rules of the scripted fixture
-    const char *simulated;     // simulated subject
-    const char *backend;       // "auto", "cpu", "cuda"
-    const char *numerics;      // "bf16-1", "f32"
-    const char *weights;       // "auto", "unpacked", "stored"
-    const char *chat_template; // key `template`; NULL: by the identity of the file's own
-    const char *pre_tokenizer; // NULL: the file's own
+    // One of the four, files resolved to the file's folder; the others are NULL.
+    const char *path;                  // model file
+    struct provider_endpoint endpoint; // served model; without its key. url NULL: none
+    const char *fixture;               // rules of the scripted fixture
+    const char *simulated;             // simulated subject
+    const char *backend;               // "auto", "cpu", "cuda"
+    const char *numerics;              // "bf16-1", "f32"
+    const char *weights;               // "auto", "unpacked", "stored"
+    const char *chat_template;         // key `template`; NULL: by the identity of the file's own
+    const char *pre_tokenizer;         // NULL: the file's own
     uint32_t context_tokens;
     bool beyond_trained;
     struct str think_open, think_close; // tags of a thinking part; p == NULL: none

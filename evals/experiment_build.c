@@ -4,6 +4,26 @@
 
 #include <string.h>
 
+// What counts is the word `usage`, or else a file.
+static void build_endpoint(struct load *l, const json_t *o, struct provider_endpoint *out) {
+    const char *count = json_string_value(json_object_get(o, "count"));
+    *out = (struct provider_endpoint){
+        .url = load_word(l, o, "endpoint"),
+        .name = load_word(l, o, "name"),
+        .api = load_word(l, o, "api"),
+        .max_tokens_key = load_word(l, o, "max_tokens_key"),
+        .body = load_word(l, o, "body"),
+        .key_variable = load_word(l, o, "api_key_env"),
+        .ca_file = load_path(l, json_object_get(o, "ca_file")),
+        .in_flight = (int)load_integer(o, "in_flight", 1),
+        .attempts = (int)load_integer(o, "attempts", 1),
+        .reply_seconds = (int)load_integer(o, "reply_seconds", 1),
+        .shortfall_ppm = json_object_get(o, "shortfall") ? load_share(o, "shortfall") : -1,
+    };
+    if (count != NULL && strcmp(count, "usage") != 0)
+        out->count_file = load_path(l, json_object_get(o, "count"));
+}
+
 static void build_models(struct load *l, const json_t *list) {
     struct experiment *x = l->x;
     x->model_count = (int)json_array_size(list);
@@ -25,6 +45,7 @@ static void build_models(struct load *l, const json_t *list) {
             .think_open = load_text(l, json_object_get(o, "thinking"), "open"),
             .think_close = load_text(l, json_object_get(o, "thinking"), "close"),
         };
+        build_endpoint(l, o, &x->models[i].endpoint);
     }
 }
 

@@ -12,45 +12,6 @@ static bool same_id(const char *a, const char *b) {
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-static void check_thinking(struct load *l, const struct experiment_model *m, const char *path) {
-    if (m->think_open.p == NULL || m->think_close.p == NULL) return;
-    if (str_trim(m->think_open).n == 0)
-        WRONG(AT("%s.open", path), "an empty tag stands everywhere");
-    if (str_trim(m->think_close).n == 0)
-        WRONG(AT("%s.close", path), "an empty tag stands everywhere");
-    if (str_equal(m->think_open, m->think_close))
-        WRONG(AT("%s.close", path), "must differ from the tag that opens");
-    else if (str_find(m->think_open, m->think_close, 0) != STR_NONE ||
-             str_find(m->think_close, m->think_open, 0) != STR_NONE)
-        WRONG(AT("%s.close", path), "one tag stands inside the other, so each would be both");
-    if (memchr(m->think_open.p, '`', m->think_open.n) != NULL)
-        WRONG(AT("%s.open", path), "a tag in backticks is code, which opens nothing");
-    if (memchr(m->think_close.p, '`', m->think_close.n) != NULL)
-        WRONG(AT("%s.close", path), "a tag in backticks is code, which closes nothing");
-}
-
-static void check_models(struct load *l) {
-    const struct experiment *x = l->x;
-    for (int i = 0; i < x->model_count; i++) {
-        const struct experiment_model *m = &x->models[i];
-        for (int k = 0; k < i; k++)
-            if (same_id(m->id, x->models[k].id))
-                WRONG(AT("models[%d].id", i), "'%s' is models[%d] already; ids must differ", m->id,
-                      k);
-        if (same_id(m->id, "each"))
-            WRONG(AT("models[%d].id", i), "'each' means every model (lengths.measured_by)");
-        if (m->path == NULL && m->fixture == NULL && m->simulated == NULL)
-            WRONG(AT("models[%d].path", i),
-                  "is missing: a model needs a path (or a fixture or a simulated subject)");
-        if (m->path != NULL && m->fixture != NULL)
-            WRONG(AT("models[%d].fixture", i), "path is given too; one of them must go");
-        if (m->simulated != NULL && (m->path != NULL || m->fixture != NULL))
-            WRONG(AT("models[%d].simulated", i), "%s is given too; one of them must go",
-                  m->path != NULL ? "path" : "fixture");
-        check_thinking(l, m, AT("models[%d].thinking", i));
-    }
-}
-
 // The reply comes on top of the length; together they must fit into the window.
 static void check_window(struct load *l, const char *what, int length, const char *path) {
     const struct experiment *x = l->x;
@@ -547,7 +508,7 @@ static void check_repeats(struct load *l) {
 }
 
 void experiment_check(struct load *l) {
-    check_models(l);
+    experiment_check_models(l);
     check_generation(l);
     experiment_check_rules(l);
     check_messages(l);

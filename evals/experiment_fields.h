@@ -15,10 +15,11 @@ enum field_type {
     FIELD_WORD,      // one of `words`
     FIELD_TEXT,      // goes to the model or comes from it, byte for byte
     FIELD_TEXT_FILE, // a file whose bytes stand for the text of the field before it
+    FIELD_STRING,    // a text that no model sees: a name, an address; never empty
     FIELD_PATTERN,   // a PCRE2 pattern
     FIELD_PATH,      // relative to the experiment file
     FIELD_OBJECT,    // a mapping with `fields`
-    FIELD_LATER,     // known, and refused by name until it is built
+    FIELD_JSON,      // a mapping of any JSON values; its JSON text in resolved.json
 };
 enum field_shape {
     SHAPE_ONE,
@@ -48,6 +49,7 @@ struct field {
     int64_t least, most;        // FIELD_INTEGER; FIELD_DECIMAL in millionths
     int items_least;            // SHAPE_LIST
     const char *const *instead; // keys of which one may stand for a required one; NULL ends
+    const char *with;           // only beside this key, and only then filled in; NULL: always
     const char *const *words;   // FIELD_WORD; NULL ends
     const struct field *fields;
     const char *shared;  // a table that stands in several places: its name in the schema

@@ -43,8 +43,13 @@ static int replace_paths(const struct experiment *x, json_t *resolved, struct er
         TRY(replace_path(model, "path", x->models[i].path, e));
         TRY(replace_path(model, "fixture", x->models[i].fixture, e));
         TRY(replace_path(model, "simulated", x->models[i].simulated, e));
-        // The class that computes, not how it was asked for; named behind the rest.
-        json_object_del(model, "backend");
+        TRY(replace_path(model, "count", x->models[i].endpoint.count_file, e));
+        // The class that computes, not how it was asked for; named behind the rest. How patiently a
+        // server is asked changes no reply.
+        static const char *const left_out[] = {"backend",  "api_key_env",   "in_flight",
+                                               "attempts", "reply_seconds", "ca_file"};
+        for (size_t k = 0; k < sizeof left_out / sizeof *left_out; k++)
+            json_object_del(model, left_out[k]);
     }
     TRY(replace_path(json_object_get(resolved, "cases"), "file", x->cases_path, e));
     TRY(replace_baselines(x, json_object_get(resolved, "gates"), e));
@@ -68,12 +73,13 @@ int experiment_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE
     json_compact(resolved, &text);
     for (int i = 0; i < x->model_count; i++) {
         const struct experiment_model *m = &x->models[i];
-        const struct provider_class class =
-            provider_class_of(&(struct provider_options){.path = m->path,
-                                                         .fixture = m->fixture,
-                                                         .simulated = m->simulated,
-                                                         .backend = m->backend,
-                                                         .numerics = m->numerics});
+        const struct provider_class class = provider_class_of(
+            &(struct provider_options){.path = m->path,
+                                       .endpoint = m->endpoint.url != NULL ? &m->endpoint : NULL,
+                                       .fixture = m->fixture,
+                                       .simulated = m->simulated,
+                                       .backend = m->backend,
+                                       .numerics = m->numerics});
         buf_printf(&text, "\n%s %s", class.numerics, class.backend);
     }
     hash_bytes(text.p, text.n, hex);

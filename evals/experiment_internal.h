@@ -34,6 +34,7 @@ void experiment_messages(struct load *l, json_t *resolved);
 void experiment_build(struct load *l, const json_t *resolved);
 // What the table cannot say: how the fields fit together.
 void experiment_check(struct load *l);
+void experiment_check_models(struct load *l);
 void experiment_check_variable(struct load *l, const struct experiment_variable *v,
                                const char *path);
 void experiment_check_shared(struct load *l); // the experiment's own variables

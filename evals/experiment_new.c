@@ -23,7 +23,6 @@ static bool any_active(const struct field *fields) {
 
 // Does the field stand in the file, or only as a comment?
 static bool is_active(const struct field *f) {
-    if (f->type == FIELD_LATER) return false;
     if (f->example != NULL || (f->flags & FIELD_REQUIRED)) {
         // What is required without an example of its own has children that have one.
         return f->example != NULL || f->type == FIELD_OBJECT;
@@ -40,6 +39,7 @@ static const char *placeholder(const struct field *f) {
     case FIELD_NAME: return "NAME";
     case FIELD_WORD: return f->words[0];
     case FIELD_PATTERN: return "'PATTERN'";
+    case FIELD_JSON: return "{NAME: 1}";
     case FIELD_OBJECT: return "{all: [{pattern: 'PATTERN'}, {words: {at_most: 50}}]}";
     case FIELD_TEXT_FILE:
     case FIELD_PATH: return "FILE";
@@ -103,7 +103,7 @@ static void add_object(struct writer *w, const struct field *f, int indent, bool
 static void add_fields(struct writer *w, const struct field *fields, int indent, bool dash,
                        bool active) {
     for (const struct field *f = fields; f->key != NULL; f++) {
-        if (f->type == FIELD_LATER || (f->flags & FIELD_STORED)) continue;
+        if (f->flags & FIELD_STORED) continue;
         const bool here = active && is_active(f);
         if (indent == 0) buf_add_char(w->out, '\n');
         if (f->type == FIELD_OBJECT && f->shared == NULL) {

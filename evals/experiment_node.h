@@ -87,6 +87,12 @@ void diagnostics_warnings(struct diagnostics *d, const char ***lines, int *count
 // The tree of a JSON value. Strings count as quoted; "NAME_base64" gives the bytes under NAME.
 struct node *node_from_json(const json_t *value, struct arena *a);
 
+// The JSON text of a mapping of any values, as a JSON string. Plain numbers (at most nine
+// decimals), true, false and null are what they are in JSON; other plain scalars that a YAML reader
+// could take for something else are complained about, and NULL is returned. A stored node is such a
+// text.
+json_t *node_json_text(const struct node *n, const char *path, struct diagnostics *d);
+
 // Puts `value` at "models[0].context_tokens", making mappings on the way; shared nodes on the way
 // are copied first, so that an alias elsewhere keeps its value. -1: *why says what is wrong with
 // the path.

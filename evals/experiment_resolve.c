@@ -239,6 +239,26 @@ static void warn_about_text(struct resolve *r, const struct node *n, const char 
                          "the # belongs to it");
 }
 
+static const char *type_name(const struct field *f) {
+    switch (f->type) {
+    case FIELD_INTEGER: return "a whole number";
+    case FIELD_DECIMAL: return "a decimal number";
+    case FIELD_SHARE: return "a share such as 2.5%";
+    case FIELD_PLACE: return "a place such as middle or 25%";
+    case FIELD_BOOLEAN: return "true or false";
+    case FIELD_NAME: return "a name";
+    case FIELD_WORD: return "a word";
+    case FIELD_TEXT:
+    case FIELD_STRING: return "a text";
+    case FIELD_PATTERN: return "a pattern";
+    case FIELD_TEXT_FILE:
+    case FIELD_PATH: return "a path";
+    case FIELD_OBJECT: return "a mapping (key: value)";
+    case FIELD_JSON: return "a mapping of JSON values";
+    }
+    return "nothing";
+}
+
 static json_t *text_value(struct resolve *r, const struct field *f, const struct node *n,
                           const char *path) {
     if (!check_is_text(r, n, path)) return NULL;
@@ -250,9 +270,8 @@ static json_t *text_value(struct resolve *r, const struct field *f, const struct
                  "\\b in double quotes is a backspace; write patterns in single quotes");
         return NULL;
     }
-    if ((f->type == FIELD_PATTERN || f->type == FIELD_PATH) && n->text.n == 0) {
-        diagnose(r->d, n->mark, path, "expected %s, found an empty text",
-                 f->type == FIELD_PATH ? "a path" : "a pattern");
+    if (f->type != FIELD_TEXT && n->text.n == 0) {
+        diagnose(r->d, n->mark, path, "expected %s, found an empty text", type_name(f));
         return NULL;
     }
     // Bytes that are no text (from a file) go into the object under another name: see put_value.
@@ -264,25 +283,6 @@ static json_t *text_value(struct resolve *r, const struct field *f, const struct
     return json_text(n->text);
 }
 
-static const char *type_name(const struct field *f) {
-    switch (f->type) {
-    case FIELD_INTEGER: return "a whole number";
-    case FIELD_DECIMAL: return "a decimal number";
-    case FIELD_SHARE: return "a share such as 2.5%";
-    case FIELD_PLACE: return "a place such as middle or 25%";
-    case FIELD_BOOLEAN: return "true or false";
-    case FIELD_NAME: return "a name";
-    case FIELD_WORD: return "a word";
-    case FIELD_TEXT: return "a text";
-    case FIELD_PATTERN: return "a pattern";
-    case FIELD_TEXT_FILE:
-    case FIELD_PATH: return "a path";
-    case FIELD_OBJECT: return "a mapping (key: value)";
-    case FIELD_LATER: break;
-    }
-    return "nothing";
-}
-
 static json_t *resolve_object(struct resolve *r, const struct field *fields, const struct node *n,
                               const char *path);
 
@@ -291,6 +291,8 @@ static json_t *resolve_one(struct resolve *r, const struct field *f, const struc
                            const char *path) {
     if (f->type == FIELD_OBJECT) {
         if (n->kind == NODE_MAP) return resolve_object(r, f->fields, n, path);
+    } else if (f->type == FIELD_JSON) {
+        if (n->kind == NODE_MAP || n->stored) return node_json_text(n, path, r->d);
     } else if (n->kind == NODE_SCALAR && !(is_null(n) && !n->stored)) {
         switch (f->type) {
         case FIELD_INTEGER: return integer_value(r, f, n, path);
@@ -413,7 +415,7 @@ static const char *meant_key(struct resolve *r, const struct field *fields, stru
     const char *names[64];
     size_t count = 0;
     for (const struct field *f = fields; f->key != NULL; f++) {
-        if (f->type == FIELD_LATER || (f->flags & FIELD_STORED)) continue;
+        if (f->flags & FIELD_STORED) continue;
         assert(count < sizeof names / sizeof *names);
         names[count++] = f->key;
     }
@@ -444,7 +446,7 @@ static void unknown_key(struct resolve *r, const struct field *fields,
     } else {
         struct buf known = {0};
         for (const struct field *f = fields; f->key != NULL; f++)
-            if (f->type != FIELD_LATER && (f->flags & FIELD_STORED) == 0)
+            if ((f->flags & FIELD_STORED) == 0)
                 buf_printf(&known, "%s%s", known.n == 0 ? "" : ", ", f->key);
         diagnose(r->d, entry->key_mark, where, "unknown key; known here: %s", known.p);
         buf_free(&known);
@@ -513,8 +515,8 @@ static void resolve_entry(struct resolve *r, const struct field *fields, const s
     const char *where = below(r, path, f->key);
     const bool instead = stands_instead(r, f, map, path);
     if (n != NULL && (f->flags & FIELD_STORED) && !r->stored) n = NULL;
-    if (n != NULL && f->type == FIELD_LATER) {
-        diagnose(r->d, n->mark, where, "%s: not available yet", f->help);
+    if (f->with != NULL && node_get(map, f->with) == NULL) {
+        if (n != NULL) diagnose(r->d, n->mark, where, "goes with %s, which is not given", f->with);
     } else if (n != NULL && f->type == FIELD_TEXT_FILE) {
         text_from_file(r, f, n, where, object);
     } else if (n != NULL) {

@@ -85,6 +85,7 @@ static json_t *one_schema(const struct field *f) {
         put_c(o, "pattern", NAME_PATTERN);
         break;
     case FIELD_TEXT: put_c(o, "type", "string"); break;
+    case FIELD_JSON: put_c(o, "type", "object"); break;
     default:
         put_c(o, "type", "string");
         json_put(o, "minLength", json_integer(1));
@@ -149,13 +150,27 @@ static json_t *either_schema(const struct field *f) {
     return o;
 }
 
+// Keys that go with another one, and what that one needs.
+static void add_dependence(json_t *dependent, const char *key, const char *needs) {
+    json_t *list = json_object_get(dependent, key);
+    if (list == NULL) {
+        list = json_array();
+        json_put(dependent, key, list);
+    }
+    json_array_append_new(list, json_text_c(needs));
+}
+
 static json_t *object_schema(const struct field *fields) {
+    json_t *dependent = json_object();
     json_t *o = json_object(), *properties = json_object(), *required = json_array();
     json_t *either = json_array();
     for (const struct field *f = fields; f->key != NULL; f++) {
-        if (f->type == FIELD_LATER || (f->flags & FIELD_STORED)) continue;
+        if (f->flags & FIELD_STORED) continue;
         json_put(properties, f->key, field_schema(f));
-        if (f->instead != NULL)
+        if (f->with != NULL) add_dependence(dependent, f->key, f->with);
+        if (f->with != NULL && (f->flags & FIELD_REQUIRED))
+            add_dependence(dependent, f->with, f->key);
+        else if (f->instead != NULL)
             json_array_append_new(either, either_schema(f));
         else if (f->flags & FIELD_REQUIRED)
             json_array_append_new(required, json_text_c(f->key));
@@ -163,6 +178,8 @@ static json_t *object_schema(const struct field *fields) {
     put_c(o, "type", "object");
     json_put(o, "additionalProperties", json_false());
     json_put(o, "required", required);
+    if (json_object_size(dependent) > 0) json_put(o, "dependentRequired", json_incref(dependent));
+    json_decref(dependent);
     if (json_array_size(either) > 0) json_put(o, "allOf", json_incref(either));
     json_decref(either);
     json_put(o, "properties", properties);

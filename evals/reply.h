@@ -6,7 +6,7 @@
 #include "evals/check.h"
 #include "evals/pattern.h"
 
-// "stop" and "stop_string" end a reply by itself; "length" cuts it.
+// "stop" and "stop_string" end a reply by itself; "length" and "filter" cut it.
 bool reply_finished(const char *finish);
 
 // Nothing but white space (Unicode's, invisible characters included).

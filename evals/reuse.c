@@ -20,8 +20,8 @@ struct reuse {
     int source_count;
     // of the experiment
     int model_count;
-    bool *exact_ids, *reads_key; // [model]
-    const char **evidence;       // [model] what the record is to keep of it
+    bool *exact_ids, *reads_key, *deterministic; // [model]
+    const char **evidence;                       // [model] what the record is to keep of it
     bool greedy;
 };
 
@@ -102,11 +102,13 @@ int reuse_open(const struct experiment *x, struct provider *const *providers,
     u->model_count = x->model_count;
     u->exact_ids = arena_array(a, (size_t)x->model_count, sizeof *u->exact_ids);
     u->reads_key = arena_array(a, (size_t)x->model_count, sizeof *u->reads_key);
+    u->deterministic = arena_array(a, (size_t)x->model_count, sizeof *u->deterministic);
     u->evidence = arena_array(a, (size_t)x->model_count, sizeof(const char *));
     u->greedy = x->generation.temperature == 0;
     for (int m = 0; m < x->model_count; m++) {
         u->exact_ids[m] = providers[m]->can.exact_ids;
         u->reads_key[m] = providers[m]->can.reads_key;
+        u->deterministic[m] = providers[m]->can.deterministic;
         u->evidence[m] = evidence_word(x, providers[m]);
     }
     int result = 0;
@@ -170,11 +172,13 @@ static bool watched_alike(const struct reuse *u, int model, const struct record_
     return strcmp(u->evidence[model], "off") == 0 || evidence_same_spans(then, t);
 }
 
-static int take(struct reuse_reply *reply, const struct source *s, int64_t at, struct err *e) {
+// Of two replies to one request of a model that need not repeat itself the first one named counts.
+static int take(const struct reuse *u, int model, struct reuse_reply *reply, const struct source *s,
+                int64_t at, struct err *e) {
     const struct record_outcome *o = s->shown.record->outcomes[at];
     if (reply->outcome == NULL) {
         *reply = (struct reuse_reply){o, &s->shown.record->trials[at], s->shown.record};
-    } else if (!record_same_reply(reply->outcome, o)) {
+    } else if (u->deterministic[model] && !record_same_reply(reply->outcome, o)) {
         FAIL(e, ERR_RECORD,
              "--reuse %s: the reply to %.200s is another one than that to %.200s in %s, though "
              "model, prompt and settings are the same; one of the two was edited or is of a faulty "
@@ -210,7 +214,7 @@ static int look_for(struct reuse *u, struct source *s, int model, const struct r
         const struct record_outcome *o = r->outcomes[i];
         if (o == NULL || o->status != STATUS_OK || has_other_ids(u, model, o)) continue;
         answered = true;
-        TRY(take(reply, s, i, e));
+        TRY(take(u, model, reply, s, i, e));
     }
     s->same_prompt++;
     s->same_stream += fitting;

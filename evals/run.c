@@ -81,6 +81,7 @@ static json_t *make_timing(const struct run *r, const struct record_trial *t,
     int64_t prefilled = (int64_t)t->prompt_tokens - c->shared_tokens;
     json_put(o, "wall_us", json_integer((json_int_t)(c->wall_ms * 1000.0)));
     json_put(o, "cpu_us", json_integer((json_int_t)(c->cpu_ms * 1000.0)));
+    if (c->served != NULL) json_put(o, "attempts", json_integer(c->served->attempts));
     json_put(o, "shared_tokens", json_integer(c->shared_tokens));
     json_put(o, "prefill_tokens_per_second", per_second(prefilled, c->prefill_ms));
     json_put(o, "decode_tokens_per_second", per_second(c->tokens, c->decode_ms));
@@ -128,7 +129,7 @@ static void outcome_of(const struct provider_completion *c, const struct experim
                        struct arena *a, struct record_outcome *o) {
     *o = (struct record_outcome){0};
     if (!c->ok) {
-        o->status = STATUS_ERROR;
+        o->status = c->undelivered ? STATUS_INVALID : STATUS_ERROR;
         o->reason_code = valid_text(a, c->reason_code, "provider");
         o->reason_text = valid_text(a, c->reason_text, "the provider gave no reason");
         return;
@@ -137,6 +138,8 @@ static void outcome_of(const struct provider_completion *c, const struct experim
     o->ids = c->ids.ids;
     o->id_count = c->ids.count;
     o->tokens = c->tokens;
+    if (c->served != NULL && c->served->prompt_tokens > 0)
+        o->served_prompt_tokens = (uint32_t)c->served->prompt_tokens;
     o->finish = provider_finish_name(c->finish);
     thinking_answer(c->text, m->think_open, m->think_close, o->answer);
 }

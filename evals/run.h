@@ -13,7 +13,8 @@ struct run_options {
     const char *op_table; // of the CPU, by name; NULL: the fastest
     const char *cache;    // folder of what later runs may use again; NULL: none
     uint64_t memory_bytes;
-    bool retry_errors; // trials that ended in `error` get another attempt
+    const char *(*variable)(const char *name); // of the environment; NULL: no keys are at hand
+    bool retry_errors;                         // trials that ended in `error` get another attempt
     // Folders of other runs of this experiment (its shards): their replies are taken over, and no
     // model is run.
     const char *const *shards;

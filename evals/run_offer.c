@@ -35,6 +35,7 @@ int run_offer_make(const struct experiment *x, const struct record *r, struct pr
                                              .key = t->key,
                                              .pieces = pieces,
                                              .piece_count = count,
+                                             .prompt_tokens = t->prompt_tokens,
                                              .generation = &out->generation,
                                              .sampling = plan_sampling_stream(x, t)};
     if (strcmp(evidence_word(x, p), "off") != 0) evidence_ask(t, a, &out->request);

@@ -23,6 +23,7 @@ static int put_reply(struct run *r, const struct record_trial *t, const struct r
                                .ids = then->ids,
                                .id_count = then->id_count,
                                .tokens = then->tokens,
+                               .served_prompt_tokens = then->served_prompt_tokens,
                                .finish = then->finish};
     thinking_answer(o.reply, m->think_open, m->think_close, o.answer);
     json_t *timing = make_timing(r, t, reply);

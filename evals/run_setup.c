@@ -16,8 +16,12 @@ int run_provider_open(const struct experiment *x, int model, const struct run_op
                       bool plan_only, uint32_t watched_spans, struct provider **out,
                       struct err *e) {
     const struct experiment_model *m = &x->models[model];
+    struct provider_endpoint endpoint = m->endpoint;
+    if (endpoint.key_variable != NULL && options->variable != NULL)
+        endpoint.key = options->variable(endpoint.key_variable);
     struct provider_options o = {.id = m->id,
                                  .path = m->path,
+                                 .endpoint = endpoint.url != NULL ? &endpoint : NULL,
                                  .fixture = m->fixture,
                                  .simulated = m->simulated,
                                  .backend = m->backend,

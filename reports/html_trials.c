@@ -133,8 +133,12 @@ void html_reply(const struct record_outcome *o, struct buf *out) {
         escape_html_c(out, o->reason_text);
         buf_add_c(out, "</p>\n");
     }
-    buf_printf(out, "<p class=\"soft\">Reply, %d tokens, finish: %s", o->tokens,
-               o->finish != NULL ? o->finish : "-");
+    buf_add_c(out, "<p class=\"soft\">Reply, ");
+    if (o->tokens >= 0)
+        buf_printf(out, "%d tokens", o->tokens);
+    else
+        buf_add_c(out, "tokens not told");
+    buf_printf(out, ", finish: %s", o->finish != NULL ? o->finish : "-");
     for (int i = 0; i < o->verdict_count; i++) {
         const struct record_verdict *v = &o->verdicts[i];
         add_found("near miss", v->constraint, v->near, v->near_count, out);

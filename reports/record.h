@@ -125,9 +125,10 @@ struct record_outcome {
     struct str reply;
     int32_t *ids; // NULL when the provider has none
     size_t id_count;
-    int tokens;
-    const char *finish; // "stop", "length", "stop_string", "error"
-    size_t answer[2];   // byte range that checks look at
+    int tokens;                    // of the reply; -1: a server did not say
+    uint32_t served_prompt_tokens; // of the prompt, as a server counts them; 0: none said so
+    const char *finish;            // "stop", "length", "stop_string", "filter", "error"
+    size_t answer[2];              // byte range that checks look at
     struct record_verdict *verdicts;
     int verdict_count;
     // To be written with it; NULL: none. Of a record that was read: record_get_evidence.

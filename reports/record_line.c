@@ -379,7 +379,8 @@ static json_t *write_reply(const struct record_outcome *o) {
     json_t *reply = json_object();
     json_put_bytes(reply, "text", o->reply);
     json_put(reply, "ids", write_ids(o));
-    put_integer(reply, "tokens", o->tokens);
+    json_put(reply, "tokens", o->tokens < 0 ? json_null() : json_integer(o->tokens));
+    if (o->served_prompt_tokens > 0) put_integer(reply, "prompt_tokens", o->served_prompt_tokens);
     json_put(reply, "finish", json_text_c(o->finish));
     json_put(reply, "answer", pair(o->answer));
     return reply;
@@ -463,15 +464,19 @@ static int read_ids(const json_t *reply, const char *where, struct arena *a,
 
 static int read_reply(const json_t *o, const char *where, struct arena *a,
                       struct record_outcome *out, struct err *e) {
-    static const char *const finishes[] = {"stop", "length", "stop_string", "error"};
+    static const char *const finishes[] = {"stop", "length", "stop_string", "filter", "error"};
     json_t *reply = json_object_get(o, "reply"), *answer;
     if (reply == NULL && out->status != STATUS_OK) return 0;
     TRY(json_need_object(o, "reply", where, &reply, e));
     TRY(json_get_bytes(reply, "text", where, a, &out->reply, e));
     TRY(read_ids(reply, where, a, out, e));
-    TRY(need_int(reply, "tokens", where, &out->tokens, e));
+    out->tokens = -1;
+    if (!json_is_null(json_object_get(reply, "tokens")))
+        TRY(need_int(reply, "tokens", where, &out->tokens, e));
+    if (json_object_get(reply, "prompt_tokens") != NULL)
+        TRY(need_u32(reply, "prompt_tokens", where, &out->served_prompt_tokens, e));
     int finish = 0;
-    TRY(read_name(reply, "finish", where, finishes, 4, &finish, e));
+    TRY(read_name(reply, "finish", where, finishes, 5, &finish, e));
     out->finish = finishes[finish];
     TRY(json_need_array(reply, "answer", where, &answer, e));
     return need_pair(answer, "answer", where, out->reply.n, out->answer, e);

@@ -104,7 +104,7 @@ static void add_row(const struct record_trial *t, const struct record_outcome *o
         buf_add_c(out, ",,,,,");
     add_text(out, o == NULL ? NULL : o->finish);
     buf_printf(out, "%u,", t->prompt_tokens);
-    if (o != NULL) buf_printf(out, "%d", o->tokens);
+    if (o != NULL && o->tokens >= 0) buf_printf(out, "%d", o->tokens);
     buf_add_char(out, ',');
     add_attention(v, constraint, out);
     if (o != NULL) escape_csv(out, o->reply);

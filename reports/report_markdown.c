@@ -274,8 +274,9 @@ int report_markdown(const struct record *r, const struct summary *s, struct buf 
         escape_markdown(out, str_from(s->models[i].id));
         buf_add_c(out, ": ");
         escape_markdown(out, str_from(s->models[i].name));
-        buf_printf(out, ", %s on %s, SHA-256 `%s`\n", s->models[i].numerics, s->models[i].backend,
-                   s->models[i].sha256);
+        buf_printf(out, ", %s on %s", s->models[i].numerics, s->models[i].backend);
+        if (s->models[i].sha256[0] != '\0') buf_printf(out, ", SHA-256 `%s`", s->models[i].sha256);
+        buf_add_char(out, '\n');
     }
     buf_printf(out, "\nrequest `%s`\nplan `%s`\nledger `%s`\n", s->request_sha256, s->plan_sha256,
                s->ledger_sha256);

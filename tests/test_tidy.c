@@ -19,6 +19,7 @@ struct layer {
 static const struct layer layers[] = {
     {"kernels/", {"kernels/"}},
     {"engine/base/", {"engine/base/"}},
+    {"engine/endpoint/", {"engine/endpoint/", "engine/base/", "engine/provider.h"}},
     {"engine/", {"engine/", "kernels/"}},
     {"prompts/", {"prompts/", "engine/base/", "engine/provider.h"}},
     {"reports/", {"reports/", "engine/base/"}},
@@ -37,7 +38,7 @@ static const struct outside outsiders[] = {
     {"jansson.h", {"engine/base/json.h"}},
     {"zstd.h", {"reports/record_inputs.c"}},
     {"openssl/", {"engine/base/"}},
-    {"curl/", {NULL}},
+    {"curl/", {"engine/endpoint/http.c"}},
     {"cuda", {"kernels/cuda/", "kernels/simt/"}},
     {"cublas", {"kernels/cuda/", "kernels/simt/"}},
     {"pthread.h", {"kernels/cpu/team.c"}},
@@ -219,6 +220,8 @@ static void planted_faults_are_found(void **state) {
     expect("kernels/cpu/x.c", "#include \"engine/base/err.h\"\n", "may not use");
     expect("engine/base/x.c", "#include \"engine/model.h\"\n", "may not use");
     expect("engine/x.c", "#include \"evals/plan.h\"\n", "may not use");
+    expect("engine/endpoint/x.c", "#include \"engine/model.h\"\n", "may not use");
+    expect("engine/provider_endpoint.c", "#include <curl/curl.h>\n", "outside its files");
     expect("prompts/x.c", "#include \"engine/tokenizer.h\"\n", "may not use");
     expect("prompts/x.c", "#include \"engine/provider.h\"\n", NULL);
     expect("reports/x.c", "#include \"evals/experiment.h\"\n", "may not use");

@@ -16,6 +16,10 @@ uint64_t clock_cpu_ns(void) {
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+int64_t clock_unix(void) {
+    return time(NULL);
+}
+
 void clock_iso(char out[32]) {
     time_t now = time(NULL);
     struct tm utc;

@@ -1,0 +1,196 @@
+// What a request says.
+#include "engine/endpoint/dialect.h"
+
+#include <string.h>
+
+static const struct {
+    const char *word, *route;
+} apis[] = {
+    [DIALECT_CHAT] = {"chat", "/chat/completions"},
+    [DIALECT_TEXT] = {"text", "/completions"},
+    [DIALECT_IDS] = {"ids", "/completions"},
+};
+
+bool dialect_api_named(const char *word, enum dialect_api *out) {
+    for (size_t i = 0; i < sizeof apis / sizeof *apis; i++) {
+        if (strcmp(word, apis[i].word) != 0) continue;
+        *out = (enum dialect_api)i;
+        return true;
+    }
+    return false;
+}
+
+const char *dialect_route(enum dialect_api api) {
+    return apis[api].route;
+}
+
+// ---- messages ----------------------------------------------------------------------------------
+
+struct conversation {
+    struct provider_message *list;
+    size_t count;
+    bool open; // the last one has not ended
+    struct arena *a;
+};
+
+static void add_text(struct conversation *c, struct str text) {
+    struct str *to = &c->list[c->count - 1].text;
+    if (to->n == 0) {
+        *to = text;
+        return;
+    }
+    char *p = arena_alloc(c->a, to->n + text.n + 1);
+    memcpy(p, to->p, to->n);
+    memcpy(p + to->n, text.p, text.n);
+    *to = (struct str){p, to->n + text.n};
+}
+
+// One mark of the template from `at` on: the beginning of a turn, or its end.
+static int read_mark(struct conversation *c, struct str text, size_t *at, struct err *e) {
+    static const struct str begin = {"<|im_start|>", 12}, end = {"<|im_end|>\n", 11};
+    struct str rest = str_slice(text, *at, text.n);
+    if (c->open && str_starts(rest, end)) {
+        c->open = false;
+        *at += end.n;
+        return 0;
+    }
+    size_t line = str_find(rest, STR("\n"), 0);
+    if (c->open || !str_starts(rest, begin) || line == STR_NONE)
+        FAIL(e, ERR_PROVIDER, "the prompt is no conversation of roles and texts");
+    c->list = arena_more(c->a, c->list, c->count, sizeof *c->list);
+    c->list[c->count++] =
+        (struct provider_message){.role = str_slice(rest, begin.n, line), .text = STR("")};
+    c->open = true;
+    *at += line + 1;
+    return 0;
+}
+
+int dialect_messages(const struct provider_piece *pieces, size_t count, struct arena *a,
+                     struct provider_message **out, size_t *message_count, struct err *e) {
+    struct conversation c = {.a = a};
+    for (size_t i = 0; i < count; i++) {
+        struct str text = pieces[i].text;
+        for (size_t at = 0; pieces[i].control && at < text.n;) TRY(read_mark(&c, text, &at, e));
+        if (pieces[i].control || text.n == 0) continue;
+        if (!c.open) FAIL(e, ERR_PROVIDER, "the prompt has text outside of its messages");
+        add_text(&c, text);
+    }
+    // The last turn is the one that the reply fills.
+    if (!c.open || c.list[c.count - 1].text.n > 0 ||
+        !str_equal_c(c.list[c.count - 1].role, "assistant"))
+        FAIL(e, ERR_PROVIDER, "the prompt does not end where a reply begins");
+    *out = c.list;
+    *message_count = c.count - 1;
+    return 0;
+}
+
+// ---- the request -------------------------------------------------------------------------------
+
+static int put_text(json_t *o, const char *key, struct str text, struct err *e) {
+    if (!utf8_valid(text))
+        FAIL(e, ERR_PROVIDER, "byte %zu of a prompt's text is not UTF-8, which JSON cannot carry",
+             utf8_first_bad(text));
+    json_put(o, key, json_text(text));
+    return 0;
+}
+
+static int add_messages(json_t *list, const struct provider_request *r, struct arena *a,
+                        struct err *e) {
+    struct provider_message *messages;
+    size_t count;
+    TRY(dialect_messages(r->pieces, r->piece_count, a, &messages, &count, e));
+    for (size_t i = 0; i < count; i++) {
+        json_t *message = json_object();
+        json_array_append_new(list, message);
+        TRY(put_text(message, "role", messages[i].role, e));
+        TRY(put_text(message, "content", messages[i].text, e));
+    }
+    return 0;
+}
+
+static int put_joined(json_t *o, const struct provider_request *r, struct err *e) {
+    struct buf text = {0};
+    for (size_t i = 0; i < r->piece_count; i++) buf_add_str(&text, r->pieces[i].text);
+    int result = put_text(o, "prompt", buf_str(&text), e);
+    buf_free(&text);
+    return result;
+}
+
+static int put_prompt(json_t *o, const struct dialect_settings *s, const struct provider_request *r,
+                      struct err *e) {
+    if (s->api == DIALECT_TEXT) return put_joined(o, r, e);
+    json_t *list = json_array();
+    json_put(o, s->api == DIALECT_CHAT ? "messages" : "prompt", list);
+    if (s->api == DIALECT_IDS) {
+        for (size_t i = 0; i < r->ids.count; i++)
+            json_array_append_new(list, json_integer(r->ids.ids[i]));
+        return 0;
+    }
+    struct arena *a = arena_create("request");
+    int result = add_messages(list, r, a, e);
+    arena_destroy(a);
+    return result;
+}
+
+static void put_generation(json_t *o, const struct dialect_settings *s,
+                           const struct provider_generation *g, uint32_t seed) {
+    json_put(o, s->max_tokens, json_integer(g->max_tokens));
+    json_put(o, "temperature", json_real(g->temperature));
+    if (g->top_p < 1) json_put(o, "top_p", json_real(g->top_p));
+    if (g->temperature > 0) json_put(o, "seed", json_integer((json_int_t)(seed >> 1)));
+    if (g->stop_count == 0) return;
+    json_t *stop = json_array();
+    for (int i = 0; i < g->stop_count; i++) json_array_append_new(stop, json_text(g->stop[i]));
+    json_put(o, "stop", stop);
+}
+
+static void put_extra(json_t *o, const json_t *extra) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)extra, key, value) {
+        if (json_is_null(value))
+            json_object_del(o, key);
+        else
+            json_put(o, key, json_incref(value));
+    }
+}
+
+int dialect_request(const struct dialect_settings *s, const struct provider_request *r,
+                    uint32_t seed, struct buf *out, struct err *e) {
+    json_t *o = json_object();
+    json_put(o, "model", json_text_c(s->name));
+    int result = put_prompt(o, s, r, e);
+    if (result == 0) {
+        put_generation(o, s, r->generation, seed);
+        put_extra(o, s->extra);
+        json_python(o, 0, out); // decimals in their shortest spelling
+    }
+    json_decref(o);
+    return result;
+}
+
+int dialect_check_extra(const json_t *extra, struct err *e) {
+    static const struct {
+        const char *key, *instead;
+        bool may_go; // null takes it out of the request
+    } own[] = {
+        {"model", "models[].name", false},
+        {"messages", "prompt.messages", false},
+        {"prompt", "prompt.messages", false},
+        {"max_tokens", "generation.max_tokens (under another key: models[].max_tokens_key)", false},
+        {"max_completion_tokens", "generation.max_tokens with models[].max_tokens_key", false},
+        {"temperature", "generation.temperature", true},
+        {"top_p", "generation.top_p", true},
+        {"stop", "generation.stop", true},
+        {"seed", "the experiment's seed", true},
+        {"n", "generation.samples", false},
+        {"stream", "nothing: replies are taken whole", false},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const json_t *value = json_object_get(extra, own[i].key);
+        if (value == NULL || (json_is_null(value) && own[i].may_go)) continue;
+        FAIL(e, ERR_CONFIG, "\"%s\" is decided by %s%s", own[i].key, own[i].instead,
+             own[i].may_go ? "; null leaves it out of the request" : "");
+    }
+    return 0;
+}

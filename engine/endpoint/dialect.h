@@ -1,0 +1,59 @@
+// What a request says and what a reply means, in the spelling that OpenAI began and vLLM, SGLang,
+// llama-server, Ollama and most hosted services speak. Texts in, texts out: no network.
+//
+// Written from the published references of /v1/chat/completions and /v1/completions (OpenAI's API
+// reference; the documentation of vLLM's and SGLang's OpenAI-compatible servers, of llama.cpp's
+// tools/server and of Ollama's OpenAI compatibility).
+#ifndef LACUNA_ENGINE_ENDPOINT_DIALECT_H
+#define LACUNA_ENGINE_ENDPOINT_DIALECT_H
+
+#include "engine/provider.h"
+
+enum dialect_api {
+    DIALECT_CHAT, // messages; the server applies its chat template
+    DIALECT_TEXT, // one text, rendered here
+    DIALECT_IDS,  // token ids, tokenized here
+};
+bool dialect_api_named(const char *word, enum dialect_api *out); // "chat", "text", "ids"
+const char *dialect_route(enum dialect_api api);                 // "/chat/completions"
+
+// ---- asking ----
+
+struct dialect_settings {
+    enum dialect_api api;
+    const char *name;       // of the model, as the server knows it
+    const char *max_tokens; // the key of the reply's budget: "max_tokens"
+    const json_t *extra;    // the experiment's `body`: added to the request; null takes a key out
+};
+// A prompt as pieces of ChatML (provider_words.h) gives its messages back. ERR_PROVIDER when the
+// pieces are no such conversation. Texts are borrowed or in the arena.
+int dialect_messages(const struct provider_piece *pieces, size_t count, struct arena *a,
+                     struct provider_message **out, size_t *message_count, struct err *e);
+// Appends the body of the request; `seed` is sent unless the reply is greedy.
+int dialect_request(const struct dialect_settings *s, const struct provider_request *r,
+                    uint32_t seed, struct buf *out, struct err *e);
+// ERR_CONFIG when the experiment's `body` would change what lacuna itself decides.
+int dialect_check_extra(const json_t *extra, struct err *e);
+
+// ---- what came back ----
+
+#define DIALECT_UNKNOWN (-1) // a count that the server does not tell
+
+struct dialect_reply {
+    const char *code; // NULL: a reply; else why not: "server_error", "no_choice", ...
+    const char *why;  // with code: one line
+    int status;       // of an error that names one ({"error": {"code": 429}}); 0: none
+    struct str text, reasoning;
+    bool has_reasoning;
+    enum provider_finish finish;
+    int64_t prompt_tokens, tokens, reasoning_tokens;
+    const char *model, *fingerprint; // as the server reports them; NULL: it does not
+};
+// The body of a response with status 200. All in the arena.
+void dialect_reply_read(enum dialect_api api, struct str body, struct arena *a,
+                        struct dialect_reply *out);
+// What a server says when it refuses: its error's message, else the beginning of the body; on one
+// line and short.
+const char *dialect_refusal(struct str body, struct arena *a);
+
+#endif

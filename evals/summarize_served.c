@@ -1,0 +1,80 @@
+// Models behind a server: what is known of them, and how long their prompts were by the server's
+// own count.
+#include "evals/summarize_grids.h"
+
+#include <string.h>
+
+struct counted {
+    int prompts, told;
+    uint32_t least, most;
+    int64_t planned, sum; // of those that were told
+};
+
+static void count(struct counted *c, const struct tally_trial *trial) {
+    const struct record_outcome *o = trial->outcome;
+    c->prompts++;
+    if (o == NULL || o->served_prompt_tokens == 0) return;
+    const uint32_t n = o->served_prompt_tokens;
+    if (c->told == 0 || n < c->least) c->least = n;
+    if (c->told == 0 || n > c->most) c->most = n;
+    c->told++;
+    c->planned += trial->planned->prompt_tokens;
+    c->sum += n;
+}
+
+static const char *how_counted(const json_t *models, const char *id) {
+    size_t i;
+    json_t *model;
+    json_array_foreach(models, i, model) {
+        const char *known = json_string_value(json_object_get(model, "id"));
+        const char *word = json_string_value(json_object_get(model, "length"));
+        if (known == NULL || word == NULL || strcmp(known, id) != 0) continue;
+        if (strcmp(word, "exact") == 0) return "exact: the token ids that were sent";
+        if (strcmp(word, "counted") == 0)
+            return "counted, by a tokenizer and a template that stand for the server's";
+    }
+    return "estimated, at four bytes a token";
+}
+
+static void add_row(struct grids *l, struct summary_grid *g, const char *length,
+                    const struct counted *c) {
+    const char *const cells[] = {
+        length,
+        arena_printf(l->arena, "%d", c->prompts),
+        c->told == 0          ? "not told"
+        : c->least == c->most ? arena_printf(l->arena, "%u", c->least)
+                              : arena_printf(l->arena, "%u to %u", c->least, c->most),
+        c->told == 0
+            ? "-"
+            : arena_printf(l->arena, "%+.1f %%",
+                           100 * ((double)c->sum - (double)c->planned) / (double)c->planned),
+    };
+    grids_row(l, g, cells);
+}
+
+static void add_model(const struct tally *t, const json_t *models, int model, struct grids *l) {
+    static const char *const heads[] = {"length", "prompts", "by the server's count",
+                                        "mean difference from ours"};
+    const struct experiment_model *m = &t->x->models[model];
+    struct summary_grid *g = grids_add(
+        l, arena_printf(l->arena, "Served: %s", m->id),
+        arena_printf(l->arena,
+                     "%s at %s. Its bits are not under our control: the same request may get "
+                     "another reply. Lengths are %s.",
+                     m->endpoint.name, m->endpoint.url, how_counted(models, m->id)),
+        heads, 4);
+    for (int length = -1; length < t->length_count; length++) {
+        struct counted c = {0};
+        for (int64_t i = 0; i < t->trial_count; i++)
+            if (t->trials[i].model == model && t->trials[i].length == length)
+                count(&c, &t->trials[i]);
+        if (c.prompts == 0) continue;
+        add_row(l, g, length < 0 ? "short" : arena_printf(l->arena, "%d", t->lengths[length]), &c);
+    }
+}
+
+void grids_served(const struct tally *t, const json_t *identity, struct grids *out) {
+    const json_t *models = json_object_get(identity, "models");
+    for (int i = 0; i < t->x->model_count; i++)
+        if (t->x->models[i].endpoint.url != NULL) add_model(t, models, i, out);
+}

@@ -1,0 +1,95 @@
+#include "tests/support/served_model.h"
+
+#include "engine/base/json.h"
+#include "tests/support/support.h"
+
+#include <string.h>
+
+#define STATED "The order number is "
+
+static size_t content_bytes(const json_t *request) {
+    size_t i, n = 0;
+    json_t *message;
+    json_array_foreach(json_object_get(request, "messages"), i, message) n +=
+        16 + json_string_length(json_object_get(message, "content"));
+    return n;
+}
+
+static void add_reply(const struct served_model *m, const json_t *request, struct str body,
+                      struct buf *out) {
+    size_t at = str_find(body, STR(STATED), 0);
+    struct str number = at == STR_NONE
+                            ? STR("not given")
+                            : str_slice(body, at + strlen(STATED), at + strlen(STATED) + 5);
+    buf_printf(out,
+               "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"model\":\"%s\","
+               "\"system_fingerprint\":\"fp_1\",\"choices\":[{\"index\":0,\"message\":{\"role\":"
+               "\"assistant\",\"content\":\"It is " STR_FMT ".\"},\"finish_reason\":\"stop\"}],"
+               "\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":5}}",
+               m->reported, STR_ARG(number), content_bytes(request) / 4);
+}
+
+static void script(void *context, const struct http_server_request *r,
+                   struct http_server_answer *a) {
+    struct served_model *m = context;
+    struct err e = {0};
+    json_t *request;
+    if (m->wanted_key != NULL && str_find(r->head, str_from(m->wanted_key), 0) == STR_NONE) {
+        a->status = 401;
+        buf_add_c(&a->body, "{\"error\":{\"message\":\"no such key\"}}");
+        return;
+    }
+    if (!str_equal_c(r->path, "/v1/chat/completions")) {
+        a->status = 404;
+        return;
+    }
+    ASSERT_OK(json_parse(r->body, "request", &request, &e), e);
+    buf_add_str(&m->bodies, r->body);
+    buf_add_char(&m->bodies, '\n');
+    add_reply(m, request, r->body, &a->body);
+    json_decref(request);
+    if (m->shuffled) a->delay_ms = (r->number * 7919) % 60;
+    if (m->fault != NULL) m->fault(m->context, r->number, a);
+}
+
+void served_model_open(struct served_model *m) {
+    if (m->reported == NULL) m->reported = "small-2026";
+    m->server = http_server_open(script, m);
+}
+
+void served_model_close(struct served_model *m) {
+    http_server_close(m->server);
+    buf_free(&m->bodies);
+}
+
+const char *served_experiment(struct arena *a, const char *folder, const char *name,
+                              const struct served_model *m, int repeats, const char *settings) {
+    char *path = arena_printf(a, "%s/%s.yaml", folder, name);
+    char *text = arena_printf(
+        a,
+        "lacuna: 1\n"
+        "name: served\n"
+        "models:\n"
+        "  - {id: prod, endpoint: \"http://127.0.0.1:%d/v1\", name: small, context_tokens: 4096"
+        "%s%s}\n"
+        "generation: {max_tokens: 32}\n"
+        "prompt:\n"
+        "  messages:\n"
+        "    - {role: system, text: \"Be careful.\"}\n"
+        "    - {role: user, text: \"{{filler}}\\n\\nState the number.\"}\n"
+        "  filler: {kind: prose}\n"
+        "constraints:\n"
+        "  - id: order\n"
+        "    kind: state\n"
+        "    text: \"" STATED "{{code}}.\"\n"
+        "    vars: {code: {kind: digits, count: 5}}\n"
+        "    value: \"{{code}}\"\n"
+        "    examples: {met: [\"{{code}}\"], not: [\"\"]}\n"
+        "placements: [{id: order-moves, move: [order], depths: [start, middle, end]}]\n"
+        "lengths: {tokens: [300, 500]}\n"
+        "repeats: %d\n"
+        "arms: [placed, absent, short]\n",
+        http_server_port(m->server), settings[0] != '\0' ? ", " : "", settings, repeats);
+    test_write(path, str_from(text));
+    return path;
+}

@@ -1,0 +1,27 @@
+// A model behind an OpenAI-compatible server, for tests: it answers chat requests with the order
+// number that its prompt states, counts four bytes as a token, and has faults on demand.
+#ifndef LACUNA_TESTS_SERVED_MODEL_H
+#define LACUNA_TESTS_SERVED_MODEL_H
+
+#include "engine/base/arena.h"
+#include "tests/support/http_server.h"
+
+struct served_model {
+    struct http_server *server;
+    const char *reported; // its name in replies
+    // Changes the answer to request `number`, which is whole otherwise; NULL: never.
+    void (*fault)(void *context, int number, struct http_server_answer *answer);
+    void *context;
+    const char *wanted_key; // 401 without it; NULL: anyone is served
+    bool shuffled;          // replies come out of order
+    struct buf bodies;      // of all requests, a line each
+};
+void served_model_open(struct served_model *m);
+void served_model_close(struct served_model *m);
+
+// Writes FOLDER/NAME.yaml, an experiment of 36 trials (with repeats 4) on that model. `settings`
+// are further keys of its entry: "api_key_env: KEY, attempts: 2". Returns the path.
+const char *served_experiment(struct arena *a, const char *folder, const char *name,
+                              const struct served_model *m, int repeats, const char *settings);
+
+#endif
