@@ -129,6 +129,7 @@ struct backend_options {
     const char *products; // on a GPU: "own" kernels alone, "admitted" ones of cuBLASLt beside them
                           // (the same bits), "any" of it (other bits); NULL: "auto", as is fastest
     const char *cache;    // folder of what later runs may use again; NULL: none
+    uint32_t E;           // elements of the heads that it must serve; 0: of any
     bool no_graphs;       // on a GPU: decoding passes are launched op by op, not replayed. The same
                           // bits; to compare speed
 };

@@ -84,11 +84,7 @@ static void *host_array(size_t count, size_t size) {
 static int cuda_prepare(struct backend *b, const struct backend_limits *limits, struct err *e) {
     struct backend_cuda *c = cuda_of(b);
     struct cuda_limits l = limits_of(limits);
-    if (!c->table->supports_head(l.E))
-        FAIL(e, ERR_MODEL,
-             "cuda backend: there is no attention kernel for heads of %u elements; "
-             "use backend cpu",
-             l.E);
+    assert(c->table->supports_head(l.E)); // backend_cuda_open
     c->limits = *limits;
     c->frequencies = host_array(l.E, sizeof *c->frequencies);
     c->spans = host_array(l.rows, sizeof *c->spans);
@@ -488,6 +484,11 @@ int backend_cuda_open(const struct backend_options *options, struct backend **ou
     struct cuda_device *device;
     struct cuda_facts facts;
     if (table->open(&device, &facts, why) != 0) FAIL(e, ERR_PROVIDER, "cuda backend: %s", why);
+    if (options->E != 0 && !table->supports_head(options->E)) {
+        table->close(device);
+        FAIL(e, ERR_MODEL, "cuda backend: there is no attention kernel for heads of %u elements",
+             options->E);
+    }
     struct backend_cuda *c = host_array(1, sizeof *c);
     c->table = table;
     c->device = device;

@@ -1,6 +1,8 @@
 #include "engine/provider.h"
 
 #include "engine/backend.h"
+#include "engine/base/arena.h"
+#include "engine/model.h"
 #include "engine/provider_endpoint.h"
 #include "engine/provider_fixture.h"
 #include "engine/provider_local.h"
@@ -21,12 +23,26 @@ const char *provider_finish_name(enum provider_finish f) {
     return "error";
 }
 
+// Elements of the model's heads; 0 when its file cannot be read, which opening it will tell.
+static uint32_t head_elements(const char *path) {
+    struct arena *a = arena_create("model");
+    struct model *m;
+    uint32_t E = 0;
+    if (model_open(path, a, &m, NULL) == 0) {
+        E = m->config.E;
+        model_close(m);
+    }
+    arena_destroy(a);
+    return E;
+}
+
 struct provider_class provider_class_of(const struct provider_options *options) {
     struct backend_options o = {.name = options->backend, .numerics = options->numerics};
     struct backend *b;
     if (options->endpoint != NULL) return (struct provider_class){"served", "none"};
     if (options->fixture != NULL) return (struct provider_class){"fixture", options->numerics};
     if (options->simulated != NULL) return (struct provider_class){"simulated", options->numerics};
+    if (strcmp(o.name, "cpu") != 0) o.E = head_elements(options->path);
     if (backend_open(&o, &b, NULL) != 0)
         return (struct provider_class){strcmp(o.name, "cuda") == 0 ? "cuda" : "cpu", o.numerics};
     struct provider_class class = {b->name, b->numerics};

@@ -217,8 +217,8 @@ struct provider_options {
     bool plan_only; // tokenizer and template only: submit is refused, weights stay closed
 };
 
-// What computes on this machine under these options, known without opening files. A backend that
-// was asked for by name and cannot be used here keeps its name.
+// What computes on this machine under these options: a GPU that does not serve the model's heads is
+// none. A backend that was asked for by name and cannot be used here keeps its name.
 struct provider_class {
     const char *backend;  // "cpu", "cuda", "served", "fixture", "simulated"
     const char *numerics; // id of the arithmetic

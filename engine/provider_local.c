@@ -248,6 +248,7 @@ static int open_planning(struct local *l, const struct provider_options *o,
                                       .numerics = o->numerics,
                                       .op_table = o->op_table,
                                       .threads = o->threads,
+                                      .E = l->model->config.E,
                                       .products = "own"};
     struct backend *b;
     TRY(backend_open(&options, &b, e));

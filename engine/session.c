@@ -46,6 +46,7 @@ static int open_parts(struct session *s, const struct session_options *o, struct
                                       .threads = o->threads,
                                       .products = o->products,
                                       .cache = o->cache,
+                                      .E = c->E,
                                       .no_graphs = o->no_graphs};
     TRY(backend_open(&options, &s->backend, e));
     struct backend *b = s->backend;

@@ -23,7 +23,7 @@ extern "C" {
 #define ATTENTION_PAGE 512 // positions of a KV page = keys of an absolute block
 #define ATTENTION_UNWATCHED UINT32_MAX
 
-// Head sizes that have kernels: 64, 80, 96, 128, 256.
+// Head sizes that have kernels: 32, 64, 80, 96, 128, 256.
 bool attention_supports(uint32_t E);
 
 struct attention_shape {

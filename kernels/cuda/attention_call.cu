@@ -4,7 +4,7 @@
 #define LOG2_E 0x1.71547652b82fep+0
 
 bool attention_supports(uint32_t E) {
-    return E == 64 || E == 80 || E == 96 || E == 128 || E == 256;
+    return E == 32 || E == 64 || E == 80 || E == 96 || E == 128 || E == 256;
 }
 
 static bool is_aligned(const void *p, size_t bytes) {

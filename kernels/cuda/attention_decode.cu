@@ -40,6 +40,7 @@ cudaError_t attention_decode_launch(cudaStream_t stream, const struct attention_
     if (!attention_is_valid(c) || c->workspace == NULL || (uintptr_t)c->workspace % 16 != 0)
         return cudaErrorInvalidValue;
     switch (c->shape.E) {
+    case 32: return launch<32>(stream, c);
     case 64: return launch<64>(stream, c);
     case 80: return launch<80>(stream, c);
     case 96: return launch<96>(stream, c);

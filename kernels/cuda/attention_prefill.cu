@@ -32,6 +32,7 @@ static cudaError_t launch_fitting(cudaStream_t stream, const struct attention_ca
 cudaError_t attention_prefill_launch(cudaStream_t stream, const struct attention_call *c) {
     if (!attention_is_valid(c)) return cudaErrorInvalidValue;
     switch (c->shape.E) {
+    case 32: return launch<32, 4, 4>(stream, c);
     case 64: return launch<64, 4, 4>(stream, c);
     case 80: return launch<80, 4, 4>(stream, c);
     case 96: return launch<96, 4, 4>(stream, c);

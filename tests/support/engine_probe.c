@@ -22,9 +22,9 @@ void probe_close(struct probe *p) {
 }
 
 const char *probe_model(const char *name, const struct tiny_model_options *o) {
-    static char paths[16][512];
-    static int used;
-    assert_true(used < 16);
+    static char paths[24][512];
+    static size_t used;
+    assert_true(used < sizeof paths / sizeof *paths);
     char *path = paths[used++];
     snprintf(path, sizeof paths[0], "%s/%s.gguf", test_folder(), name);
     tiny_model_write(path, o);

@@ -143,6 +143,28 @@ static void test_auto_is_the_same_request(void **state) {
     assert_true(lacuna(RUN "whole --set 'models[0].backend=cpu'") != 0);
 }
 
+// A model with heads that there are no kernels for: on the CPU by `auto`, with the request of a run
+// there, and refused by `cuda`.
+static void test_a_model_that_is_not_served(void **state) {
+    (void)state;
+#define OTHER "run h.yaml --limit 2 --set tolerate.unscored=100% -o "
+    sample_local_experiment(arena, fast_folder(), "h", 2); // `backend: cpu`, heads of 16
+    assert_int_equal(lacuna(PLUGIN OTHER "none --set 'models[0].backend=cuda'"), 1);
+    assert_true(holds(said, "cuda backend: there is no attention kernel for heads of 16 elements"));
+    lacuna_ok(PLUGIN OTHER "other --set 'models[0].backend=auto'");
+    assert_true(holds(said, "model m runs on the CPU: cuda backend: there is no attention kernel"));
+    json_t *identity = read_json("other/identity.json"),
+           *manifest = read_json("other/manifest.json");
+    assert_string_equal(word(identity, "backend"), "cpu");
+    assert_string_equal(word(identity, "numerics"), "bf16-1");
+    const json_t *model = json_array_get(json_object_get(manifest, "models"), 0);
+    assert_non_null(strstr(word(model, "backend_note"), "heads of 16"));
+    json_decref(identity);
+    json_decref(manifest);
+    lacuna_ok(OTHER "other");
+    assert_true(holds(said, "is complete; nothing was run again"));
+}
+
 static void test_without_a_plugin(void **state) {
     (void)state;
     assert_int_equal(lacuna("--cuda-plugin /nowhere.so " RUN "none"), 1);
@@ -151,9 +173,13 @@ static void test_without_a_plugin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record_names_the_device),  cmocka_unit_test(test_products),
-        cmocka_unit_test(test_interrupted_is_whole),     cmocka_unit_test(test_repeat_alone),
-        cmocka_unit_test(test_auto_is_the_same_request), cmocka_unit_test(test_without_a_plugin),
+        cmocka_unit_test(test_record_names_the_device),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_interrupted_is_whole),
+        cmocka_unit_test(test_repeat_alone),
+        cmocka_unit_test(test_auto_is_the_same_request),
+        cmocka_unit_test(test_a_model_that_is_not_served),
+        cmocka_unit_test(test_without_a_plugin),
     };
     return cmocka_run_group_tests_name("cuda runs", tests, setup, teardown);
 }

@@ -49,6 +49,7 @@ static void test_near_double_precision(void **state) {
         {shape_of(4, 1, 128, 0, 30), 140, 100, 3.0f}, {shape_of(2, 2, 128, 513, 0), 1100, 1095, 1},
         {shape_of(7, 1, 256, 0, 0), 65, 60, 1.0f},    {shape_of(2, 1, 256, 512, 20), 530, 520, 9},
         {shape_of(20, 1, 64, 3, 0), 520, 508, 4.0f},  {shape_of(1, 1, 80, 1, 0), 130, 60, 1.0f},
+        {shape_of(3, 3, 32, 0, 0), 600, 590, 2.0f},   {shape_of(9, 1, 32, 70, 20), 530, 505, 3.0f},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct device_sequence s =
@@ -104,7 +105,7 @@ static void test_rounds_where_the_cpu_does(void **state) {
     (void)state;
     struct rng r = rng_open(68, "attention", "numerics");
     const struct attention_shape shapes[] = {shape_of(2, 1, 64, 0, 0), shape_of(2, 2, 128, 600, 0),
-                                             shape_of(1, 1, 256, 0, 30)};
+                                             shape_of(1, 1, 256, 0, 30), shape_of(4, 1, 32, 0, 0)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct device_sequence s = device_sequence_make(&r, shapes[i], 1100, 2.0f);
         struct sequence cpu = on_cpu(&s);
@@ -136,7 +137,7 @@ static void test_same_bits_for_any_chunks(void **state) {
         {shape_of(3, 1, 64, 0, 0), 560, 500, 1},    {shape_of(2, 1, 64, 70, 0), 200, 100, 7},
         {shape_of(2, 1, 80, 0, 0), 300, 0, 64},     {shape_of(1, 1, 64, 600, 0), 1100, 0, 511},
         {shape_of(1, 1, 128, 0, 25), 1100, 0, 513}, {shape_of(4, 2, 96, 0, 0), 130, 60, 1},
-        {shape_of(2, 1, 256, 0, 0), 70, 40, 7},
+        {shape_of(2, 1, 32, 90, 0), 600, 480, 1},   {shape_of(2, 1, 256, 0, 0), 70, 40, 7},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct device_sequence s = device_sequence_make(&r, cases[i].shape, cases[i].length, 3.0f);
@@ -290,7 +291,8 @@ static void test_names_the_bad_row(void **state) {
 static void test_shares_of_watched_rows(void **state) {
     (void)state;
     struct rng r = rng_open(67, "attention", "shares");
-    const struct attention_shape shapes[] = {shape_of(3, 1, 64, 0, 0), shape_of(4, 2, 80, 300, 0),
+    const struct attention_shape shapes[] = {shape_of(3, 1, 64, 0, 0), shape_of(2, 1, 32, 0, 0),
+                                             shape_of(4, 2, 80, 300, 0),
                                              shape_of(2, 1, 256, 0, 20)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct device_sequence s = device_sequence_make(&r, shapes[i], 1100, 2.0f);
@@ -347,7 +349,7 @@ static void test_refuses_broken_calls(void **state) {
             assert_int_equal(kernels[k](NULL, &c), cudaErrorInvalidValue);
         }
     }
-    assert_true(attention_supports(80));
+    assert_true(attention_supports(80) && attention_supports(32));
     assert_false(attention_supports(72));
 }
 
