@@ -133,6 +133,7 @@ struct provider_completion {
     const char *reason_code; // "engine", "hang", "cancelled", ...
     const char *reason_text;
     struct str text;         // reply bytes; a stop string and what follows it is left out
+    struct str reasoning;    // what a server gave apart from the reply as thought; n 0: nothing
     struct provider_ids ids; // reply ids without the stop token (exact_ids only)
     int tokens;              // of the reply; -1: a server does not say
     enum provider_finish finish;

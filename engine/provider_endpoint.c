@@ -280,6 +280,7 @@ static void complete(struct endpoint *n, const struct flight *f, struct outcome 
     }
     out->ok = true;
     out->text = o->reply.text;
+    if (o->reply.has_reasoning) out->reasoning = o->reply.reasoning;
     out->finish = o->reply.finish;
     out->tokens = (int)o->reply.tokens;
     served->prompt_tokens = o->reply.prompt_tokens;

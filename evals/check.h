@@ -33,6 +33,7 @@ struct reply {
     struct str text;
     size_t answer[2];   // byte range that is looked at
     const char *finish; // "stop", "length", "stop_string", "filter"
+    struct str thought; // before the answer, in the reply or apart from it; n 0: nothing
 };
 
 // The verdict of one constraint on one reply; strings in the arena.

@@ -9,7 +9,7 @@ enum { SHOWN_BYTES = 120, LONG_BYTES = 4000 /* about a thousand tokens */ };
 
 static void judge_text(const struct check *c, struct str text, struct arena *a,
                        struct record_verdict *out) {
-    struct reply reply = {text, {0, text.n}, "stop"};
+    struct reply reply = {.text = text, .answer = {0, text.n}, .finish = "stop"};
     check_judge(c, &reply, a, out);
 }
 

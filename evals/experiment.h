@@ -141,6 +141,9 @@ struct experiment_variable {
 };
 
 enum constraint_kind { CONSTRAINT_STATE, CONSTRAINT_FORMAT, CONSTRAINT_FORBID };
+// Which part of the reply of a model that thinks is judged.
+enum look_in { LOOK_IN_ANSWER, LOOK_IN_REASONING, LOOK_IN_BOTH };
+
 struct experiment_constraint {
     const char *id;
     enum constraint_kind kind;
@@ -160,7 +163,8 @@ struct experiment_constraint {
     // Patterns and values as written, {{name}} not yet replaced; p == NULL: not given.
     struct str value, met, violated, answered;
     const struct check_spec *check, *violated_check; // instead of value and met; of violated
-    bool ignore_case, multiline, dotall;             // flags of the patterns, recorded
+    enum look_in look_in;
+    bool ignore_case, multiline, dotall; // flags of the patterns, recorded
     struct str *example_met, *example_not, *example_violated;
     int example_met_count, example_not_count, example_violated_count;
 };

@@ -44,6 +44,7 @@ static void build_contradicts(struct load *l, const json_t *list, int index) {
 
 void build_constraints(struct load *l, const json_t *list) {
     static const char *const kinds[] = {"state", "format", "forbid", NULL};
+    static const char *const parts[] = {"answer", "reasoning", "both", NULL};
     struct experiment *x = l->x;
     x->constraint_count = (int)json_array_size(list);
     x->constraints = arena_array(l->arena, (size_t)x->constraint_count + 1, sizeof *x->constraints);
@@ -69,6 +70,7 @@ void build_constraints(struct load *l, const json_t *list) {
         c->ignore_case = load_boolean(o, "ignore_case");
         c->multiline = load_boolean(o, "multiline");
         c->dotall = load_boolean(o, "dotall");
+        c->look_in = (enum look_in)load_index(load_word(l, o, "look_in"), parts);
         const json_t *examples = json_object_get(o, "examples");
         c->example_met = load_texts(l, examples, "met", &c->example_met_count);
         c->example_not = load_texts(l, examples, "not", &c->example_not_count);

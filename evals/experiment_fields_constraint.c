@@ -6,6 +6,7 @@
 static const char *const constraint_words[] = {"state", "format", "forbid", NULL};
 
 static const char *const text_instead[] = {"text_file", "in_prompt", "variants", NULL};
+static const char *const look_in_words[] = {"answer", "reasoning", "both", NULL};
 static const char *const draw_words[] = {"repeat", "cross", NULL};
 
 static const struct field example_fields[] = {
@@ -97,6 +98,10 @@ const struct field constraint_fields[] = {
      .shared = "check",
      .fields = check_fields,
      .help = "instead of violated: the same for a wrong reply"},
+    {.key = "look_in",
+     .type = FIELD_WORD,
+     .words = look_in_words,
+     .help = "what is judged of a model that thinks: answer (default), reasoning, or both"},
     {.key = "ignore_case",
      .type = FIELD_BOOLEAN,
      .fallback = "false",

@@ -98,7 +98,8 @@ static void copy_keys(json_t *to, const json_t *from, const char *const *keys) {
 void experiment_checks_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE]) {
     static const char *const keys[] = {"id",       "kind",     "value",          "met",
                                        "violated", "answered", "ignore_case",    "multiline",
-                                       "dotall",   "check",    "violated_check", NULL};
+                                       "dotall",   "check",    "violated_check", "look_in",
+                                       NULL};
     const json_t *constraints = json_object_get(x->resolved, "constraints");
     json_t *checks = json_array();
     for (size_t i = 0; i < json_array_size(constraints); i++) {

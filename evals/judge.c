@@ -1,6 +1,7 @@
 #include "evals/judge.h"
 
 #include "evals/copied.h"
+#include "evals/reply.h"
 
 #include <string.h>
 
@@ -22,6 +23,46 @@ static int collect(const struct record_trial *t, const char *constraint, struct 
     return count;
 }
 
+struct reply judge_reply_of(const struct record_outcome *o) {
+    struct reply r = {
+        .text = o->reply, .answer = {o->answer[0], o->answer[1]}, .finish = o->finish};
+    r.thought = o->reasoning.n > 0 ? o->reasoning : str_slice(o->reply, 0, o->answer[0]);
+    return r;
+}
+
+// Whichever of the two says more: a violation, then what is met, then the answer's own verdict.
+static const struct record_verdict *stronger(const struct record_verdict *answer,
+                                             const struct record_verdict *thought) {
+    static const enum verdict order[] = {VERDICT_VIOLATED, VERDICT_MET};
+    for (int i = 0; i < 2; i++) {
+        if (answer->verdict == order[i]) return answer;
+        if (thought->verdict == order[i]) return thought;
+    }
+    return answer;
+}
+
+// The verdict on what the constraint looks at. A thought is looked at as a reply that ended as the
+// whole did.
+static void judge_parts(const struct experiment_constraint *c, const struct check *check,
+                        const struct reply *reply, struct arena *a, struct record_verdict *out) {
+    struct record_verdict answer = {0}, thought = {0};
+    const struct reply apart = {
+        .text = reply->thought, .answer = {0, reply->thought.n}, .finish = reply->finish};
+    const bool has_thought = !reply_blank(reply->thought);
+    if (c->look_in != LOOK_IN_REASONING) check_judge(check, reply, a, &answer);
+    if (has_thought || c->look_in != LOOK_IN_ANSWER) check_judge(check, &apart, a, &thought);
+    thought.in = "reasoning";
+    switch (c->look_in) {
+    case LOOK_IN_ANSWER:
+        *out = answer;
+        out->thought = has_thought && answer.verdict != VERDICT_MET &&
+                       c->kind == CONSTRAINT_STATE && thought.verdict == VERDICT_MET;
+        break;
+    case LOOK_IN_REASONING: *out = thought; break;
+    case LOOK_IN_BOTH: *out = *stronger(&answer, &thought); break;
+    }
+}
+
 int judge_reply(const struct experiment *x, struct check_set *patterns,
                 const struct record_trial *trial, const struct reply *reply, struct arena *a,
                 struct record_verdict **verdicts, int *count, struct err *e) {
@@ -36,7 +77,7 @@ int judge_reply(const struct experiment *x, struct check_set *patterns,
         int var_count = collect(trial, c->id, a, &vars);
         TRY(check_prepare(patterns, c, vars, var_count, &check, e));
         struct record_verdict *v = &(*verdicts)[(*count)++];
-        check_judge(check, reply, a, v);
+        judge_parts(c, check, reply, a, v);
         v->constraint = c->id;
         copied_find(check_set_rules(patterns), c, vars, var_count, trial,
                     str_slice(reply->text, reply->answer[0], reply->answer[1]), a, &v->copied,
@@ -72,6 +113,7 @@ static bool same_texts(const struct str *a, int a_count, const struct str *b, in
 static bool same_verdict(const struct record_verdict *a, const struct record_verdict *b) {
     if (strcmp(a->constraint, b->constraint) != 0 || a->verdict != b->verdict) return false;
     if (!same_word(a->reason, b->reason) || !same_word(a->by, b->by)) return false;
+    if (!same_word(a->in, b->in) || a->thought != b->thought) return false;
     if (a->has_match != b->has_match) return false;
     if (a->has_match && (a->match[0] != b->match[0] || a->match[1] != b->match[1])) return false;
     return same_texts(a->near, a->near_count, b->near, b->near_count) &&
@@ -140,7 +182,7 @@ int judge_again(const struct record *r, const struct experiment *x, struct buf *
     for (int64_t i = 0; i < r->trial_count && result == 0; i++) {
         const struct record_outcome *o = r->outcomes[i];
         if (o == NULL || o->status != STATUS_OK) continue;
-        struct reply reply = {o->reply, {o->answer[0], o->answer[1]}, o->finish};
+        struct reply reply = judge_reply_of(o);
         struct record_verdict *verdicts;
         int count;
         arena_reset(a);

@@ -5,6 +5,10 @@
 
 #include "evals/check.h"
 
+// A recorded reply as checks look at it. What was thought is the server's reasoning or, without it,
+// what stands before the answer.
+struct reply judge_reply_of(const struct record_outcome *o);
+
 // `patterns` keeps what is compiled from trial to trial. Verdicts in the order of the experiment's
 // constraints, in the arena.
 int judge_reply(const struct experiment *x, struct check_set *patterns,

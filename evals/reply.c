@@ -84,7 +84,8 @@ bool reply_refuses(struct pattern_set *patterns, struct str text) {
 const char *reply_unscored(struct pattern_set *patterns, const struct reply *r) {
     struct str answer = str_slice(r->text, r->answer[0], r->answer[1]);
     if (!reply_finished(r->finish)) return "cut";
-    if (reply_blank(answer)) return reply_blank(r->text) ? "empty" : "no_answer";
+    if (reply_blank(answer))
+        return reply_blank(r->text) && reply_blank(r->thought) ? "empty" : "no_answer";
     if (reply_loops(answer)) return "loop";
     if (reply_refuses(patterns, answer)) return "refusal";
     return NULL;

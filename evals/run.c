@@ -94,7 +94,7 @@ int run_record_one(struct run *r, const struct record_trial *t, struct record_ou
     o->key = t->key;
     if (o->status == STATUS_OK) {
         check_set_next(&r->patterns);
-        struct reply reply = {o->reply, {o->answer[0], o->answer[1]}, o->finish};
+        struct reply reply = judge_reply_of(o);
         TRY(judge_reply(r->x, r->patterns, t, &reply, a, &o->verdicts, &o->verdict_count, e));
     }
     TRY(record_put_outcome(r->writer, o, timing, e));
@@ -135,6 +135,7 @@ static void outcome_of(const struct provider_completion *c, const struct experim
         return;
     }
     o->reply = c->text;
+    o->reasoning = c->reasoning;
     o->ids = c->ids.ids;
     o->id_count = c->ids.count;
     o->tokens = c->tokens;

@@ -20,6 +20,7 @@ static int put_reply(struct run *r, const struct record_trial *t, const struct r
     int model = experiment_model_index(r->x, t->model);
     const struct experiment_model *m = &r->x->models[model];
     struct record_outcome o = {.reply = then->reply,
+                               .reasoning = then->reasoning,
                                .ids = then->ids,
                                .id_count = then->id_count,
                                .tokens = then->tokens,

@@ -63,6 +63,12 @@ int score_compatible(const json_t *recorded, const json_t *asked, struct err *e)
                                           "limit",
                                           "check",
                                           "violated_check",
+                                          "look_in",
+                                          "api_key_env",
+                                          "in_flight",
+                                          "attempts",
+                                          "reply_seconds",
+                                          "ca_file",
                                           NULL};
     json_t *then = without(recorded, scoring), *now = without(asked, scoring);
     struct buf names = {0};
@@ -149,7 +155,7 @@ static int score_all(struct record *r, const struct experiment *x, struct check_
     for (int64_t i = 0; i < r->trial_count; i++) {
         struct record_outcome *o = r->outcomes[i];
         if (o == NULL || o->status != STATUS_OK) continue;
-        struct reply reply = {o->reply, {o->answer[0], o->answer[1]}, o->finish};
+        struct reply reply = judge_reply_of(o);
         struct record_verdict *verdicts;
         int count;
         check_set_next(checks);

@@ -27,6 +27,8 @@ void grids_wordings(struct tally *t, struct grids *out);
 // One grid a model and pair of constraints that contradict each other: which one wins, by which
 // stands first.
 void grids_conflicts(struct tally *t, struct grids *out);
+// One grid a model and constraint that it thought of and then dropped in an answer, by place.
+void grids_thought(const struct tally *t, struct grids *out);
 // One grid a served model: where it is, and the server's own counts of the prompts. `identity`: of
 // the record.
 void grids_served(const struct tally *t, const json_t *identity, struct grids *out);

@@ -81,8 +81,10 @@ struct record_verdict {
     enum verdict verdict;
     const char *reason; // unscored: "cut", "no_answer", "empty", "loop", "refusal", "check:<code>"
     const char *by; // "value", "met", "check", "violated", "violated_check", "answered", or NULL
+    const char *in; // "reasoning": what decided stands there; NULL: in the reply
+    bool thought;   // not met, but what was thought before the answer meets it
     bool has_match;
-    size_t match[2];  // byte range in the reply
+    size_t match[2];  // byte range in the reply (or in what `in` names)
     struct str *near; // right shape, wrong value
     int near_count;
     struct str *copied; // values of distractors
@@ -123,7 +125,8 @@ struct record_outcome {
     enum record_status status;
     const char *reason_code, *reason_text; // invalid, error
     struct str reply;
-    int32_t *ids; // NULL when the provider has none
+    struct str reasoning; // that a server gave apart from the reply; n 0: nothing
+    int32_t *ids;         // NULL when the provider has none
     size_t id_count;
     int tokens;                    // of the reply; -1: a server did not say
     uint32_t served_prompt_tokens; // of the prompt, as a server counts them; 0: none said so

@@ -378,6 +378,7 @@ static json_t *write_ids(const struct record_outcome *o) {
 static json_t *write_reply(const struct record_outcome *o) {
     json_t *reply = json_object();
     json_put_bytes(reply, "text", o->reply);
+    if (o->reasoning.n > 0) json_put_bytes(reply, "reasoning", o->reasoning);
     json_put(reply, "ids", write_ids(o));
     json_put(reply, "tokens", o->tokens < 0 ? json_null() : json_integer(o->tokens));
     if (o->served_prompt_tokens > 0) put_integer(reply, "prompt_tokens", o->served_prompt_tokens);
@@ -408,7 +409,9 @@ static json_t *write_verdicts(const struct record_outcome *o) {
         json_put(line, "verdict", json_text_c(verdict_name(v->verdict)));
         if (v->reason != NULL) json_put(line, "reason", json_text_c(v->reason));
         if (v->by != NULL) json_put(line, "by", json_text_c(v->by));
+        if (v->in != NULL) json_put(line, "in", json_text_c(v->in));
         if (v->has_match) json_put(line, "match", pair(v->match));
+        if (v->thought) json_put(line, "thought", json_true());
         if (v->near_count > 0) json_put(line, "near", write_texts(v->near, v->near_count));
         if (v->copied_count > 0) json_put(line, "copied", write_texts(v->copied, v->copied_count));
         json_array_append_new(verdicts, line);
@@ -469,6 +472,9 @@ static int read_reply(const json_t *o, const char *where, struct arena *a,
     if (reply == NULL && out->status != STATUS_OK) return 0;
     TRY(json_need_object(o, "reply", where, &reply, e));
     TRY(json_get_bytes(reply, "text", where, a, &out->reply, e));
+    if (json_object_get(reply, "reasoning") != NULL ||
+        json_object_get(reply, "reasoning_base64") != NULL)
+        TRY(json_get_bytes(reply, "reasoning", where, a, &out->reasoning, e));
     TRY(read_ids(reply, where, a, out, e));
     out->tokens = -1;
     if (!json_is_null(json_object_get(reply, "tokens")))
@@ -503,17 +509,21 @@ static int read_texts(const json_t *o, const char *key, const char *where, struc
     return 0;
 }
 
-static int read_verdict(const json_t *o, const char *where, struct arena *a, size_t reply_bytes,
-                        struct record_verdict *out, struct err *e) {
+static int read_verdict(const json_t *o, const char *where, struct arena *a,
+                        const struct record_outcome *of, struct record_verdict *out,
+                        struct err *e) {
     TRY(need_copy(o, "constraint", where, a, &out->constraint, e));
     int verdict = 0;
     TRY(read_name(o, "verdict", where, verdict_names, 4, &verdict, e));
     out->verdict = (enum verdict)verdict;
     TRY(maybe_copy(o, "reason", where, a, &out->reason, e));
     TRY(maybe_copy(o, "by", where, a, &out->by, e));
+    TRY(maybe_copy(o, "in", where, a, &out->in, e));
+    out->thought = json_is_true(json_object_get(o, "thought"));
+    const size_t looked_at = out->in != NULL && of->reasoning.n > 0 ? of->reasoning.n : of->reply.n;
     const json_t *match = json_object_get(o, "match");
     if (match != NULL && !json_is_null(match)) {
-        TRY(need_pair(match, "match", where, reply_bytes, out->match, e));
+        TRY(need_pair(match, "match", where, looked_at, out->match, e));
         out->has_match = true;
     }
     TRY(read_texts(o, "near", where, a, &out->near, &out->near_count, e));
@@ -550,7 +560,6 @@ int record_outcome_read(const json_t *o, const char *where, struct arena *a,
     out->verdict_count = (int)json_array_size(verdicts);
     out->verdicts = arena_array(a, (size_t)out->verdict_count, sizeof *out->verdicts);
     for (int i = 0; i < out->verdict_count; i++)
-        TRY(read_verdict(json_array_get(verdicts, (size_t)i), where, a, out->reply.n,
-                         &out->verdicts[i], e));
+        TRY(read_verdict(json_array_get(verdicts, (size_t)i), where, a, out, &out->verdicts[i], e));
     return 0;
 }

@@ -279,7 +279,7 @@ bool record_same_reply(const struct record_outcome *a, const struct record_outco
         (a->finish == NULL) != (b->finish == NULL))
         return false;
     return (a->id_count == 0 || memcmp(a->ids, b->ids, a->id_count * sizeof *a->ids) == 0) &&
-           str_equal(a->reply, b->reply) &&
+           str_equal(a->reply, b->reply) && str_equal(a->reasoning, b->reasoning) &&
            (a->finish == NULL || strcmp(a->finish, b->finish) == 0);
 }
 

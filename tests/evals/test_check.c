@@ -48,7 +48,7 @@ static const struct check *prepare(const struct experiment_constraint *c) {
 static struct record_verdict judge_range(const struct experiment_constraint *c, const char *text,
                                          const char *finish, size_t from, size_t to) {
     struct record_verdict v;
-    struct reply reply = {str_from(text), {from, to}, finish};
+    struct reply reply = {.text = str_from(text), .answer = {from, to}, .finish = finish};
     check_judge(prepare(c), &reply, arena, &v);
     return v;
 }
@@ -313,7 +313,7 @@ static void patterns_insert_values_literally(void **state) {
     struct err e = {0};
     ASSERT_OK(check_prepare(set, &c, odd, 1, &check, &e), e);
     struct record_verdict v;
-    struct reply reply = {STR("is a.b(c!"), {0, 9}, "stop"};
+    struct reply reply = {.text = STR("is a.b(c!"), .answer = {0, 9}, .finish = "stop"};
     check_judge(check, &reply, arena, &v);
     assert_int_equal(v.verdict, VERDICT_MET);
     reply.text = STR("is axb(c!");

@@ -183,7 +183,7 @@ static void what_cannot_be_read_is_explained(void **state) {
     const char *text = "[1e999]";
     check_verdict(c, text, "stop", test_arena, &v);
     const struct experiment_constraint x = {.kind = CONSTRAINT_STATE};
-    const struct reply r = {str_from(text), {0, strlen(text)}, "stop"};
+    const struct reply r = {.text = str_from(text), .answer = {0, strlen(text)}, .finish = "stop"};
     assert_non_null(strstr(explain_verdict(&x, &v, &r, test_arena), "the JSON in the reply"));
 }
 

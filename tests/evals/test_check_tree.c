@@ -437,7 +437,7 @@ static void explanations_name_what_decided(void **state) {
     (void)state;
     const struct check *c = load("{all: [{value: '{{code}}'}, {words: {at_most: 2}}]}");
     const char *text = "so 19763 it is";
-    struct reply r = {str_from(text), {0, strlen(text)}, "stop"};
+    struct reply r = {.text = str_from(text), .answer = {0, strlen(text)}, .finish = "stop"};
     struct check_trace t;
     check_explain(c, &r, false, test_arena, &t);
     assert_int_equal(t.count, 3);
@@ -454,7 +454,7 @@ static void explanations_name_what_decided(void **state) {
     // What looks right and is an echo: the explanation says what is left of it.
     c = load("kind: format\n    check: {words: {at_least: 3}}");
     text = "Give the order number 19763 in your answer.";
-    r = (struct reply){str_from(text), {0, strlen(text)}, "stop"};
+    r = (struct reply){.text = str_from(text), .answer = {0, strlen(text)}, .finish = "stop"};
     check_explain(c, &r, false, test_arena, &t);
     assert_string_equal(t.steps[0].text, "words: 0, wanted at least 3");
 }

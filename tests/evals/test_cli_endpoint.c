@@ -96,12 +96,45 @@ static void a_key_is_needed_and_never_shown(void **state) {
     served_model_close(&m);
 }
 
+// Every second reply says the number while thinking only.
+static void think(void *context, int number, struct http_server_answer *a) {
+    (void)context;
+    if (number % 2 == 0) return;
+    const char *content = strstr(a->body.p, "\"content\":"), *end = strchr(content, '}');
+    char *whole = arena_printf(
+        test_arena, "%.*s\"reasoning_content\":%.*s,\"content\":\"Thanks.\"%s",
+        (int)(content - a->body.p), a->body.p, (int)(end - content - 10), content + 10, end);
+    buf_clear(&a->body);
+    buf_add_c(&a->body, whole);
+}
+
+static void what_was_thought_is_kept_apart(void **state) {
+    (void)state;
+    struct served_model m = {.fault = think};
+    served_model_open(&m);
+    served_experiment(test_arena, fast_folder(), "t", &m, 4, "in_flight: 1");
+    expect_exit(0, "run t.yaml -o answers");
+    struct str ledger = file_of("answers", "trials.jsonl");
+    assert_holds(ledger, "\"reply\":{\"text\":\"Thanks.\",\"reasoning\":\"It is ");
+    assert_holds(ledger, "\"verdict\":\"omitted\",\"thought\":true}");
+    assert_holds(file_of("answers", "report.md"), "Thought of and dropped: prod, order");
+    assert_holds(file_of("answers", "report.html"), "Thought of and dropped: prod, order");
+    expect_exit(0, "verify answers");
+    expect_exit(0, "run t.yaml -o both --set 'constraints[0].look_in=both'");
+    ledger = file_of("both", "trials.jsonl");
+    assert_int_equal(str_count(ledger, STR("\"verdict\":\"met\"")), 28);
+    assert_holds(ledger, "\"verdict\":\"met\",\"by\":\"value\",\"in\":\"reasoning\"");
+    expect_exit(0, "verify both");
+    served_model_close(&m);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_arena_open, test_arena_close)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(an_experiment_runs_on_a_server),
         TEST(a_key_is_needed_and_never_shown),
+        TEST(what_was_thought_is_kept_apart),
     };
     return cmocka_run_group_tests_name("cli_endpoint", tests, NULL, NULL);
 }

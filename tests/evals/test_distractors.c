@@ -142,7 +142,7 @@ static struct record_verdict judge(const struct planned *p, const struct record_
                                    struct str text) {
     struct err e = {0};
     struct check_set *set = check_set_open();
-    struct reply reply = {text, {0, text.n}, "stop"};
+    struct reply reply = {.text = text, .answer = {0, text.n}, .finish = "stop"};
     struct record_verdict *verdicts;
     int count;
     ASSERT_OK(judge_reply(p->x, set, t, &reply, test_arena, &verdicts, &count, &e), e);

@@ -203,7 +203,7 @@ static void expect_one_each(const char *rows) {
         assert_int_equal(spans_of(t, "order"), a);
         assert_int_equal(spans_of(t, "day"), a);
         assert_int_equal(spans_of(t, "contact"), placed && !a);
-        struct reply reply = {STR("Nothing to say."), {0, 15}, "stop"};
+        struct reply reply = {.text = STR("Nothing to say."), .answer = {0, 15}, .finish = "stop"};
         struct record_verdict *v;
         int count;
         ASSERT_OK(judge_reply(x, checks, t, &reply, arena, &v, &count, &e), e);

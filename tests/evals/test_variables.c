@@ -148,7 +148,7 @@ static struct record_verdict judge(const struct experiment_constraint *c,
     const struct check *check;
     struct err e = {0};
     struct record_verdict v;
-    struct reply reply = {str_from(text), {0, strlen(text)}, "stop"};
+    struct reply reply = {.text = str_from(text), .answer = {0, strlen(text)}, .finish = "stop"};
     ASSERT_OK(check_prepare(set, c, vars, count, &check, &e), e);
     check_judge(check, &reply, test_arena, &v);
     check_set_close(set);

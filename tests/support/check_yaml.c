@@ -29,7 +29,7 @@ const struct check *check_from_yaml(const char *fields, struct arena *a, struct 
 
 const char *check_verdict(const struct check *c, const char *reply, const char *finish,
                           struct arena *a, struct record_verdict *out) {
-    struct reply r = {str_from(reply), {0, strlen(reply)}, finish};
+    struct reply r = {.text = str_from(reply), .answer = {0, strlen(reply)}, .finish = finish};
     check_judge(c, &r, a, out);
     return out->reason == NULL ? verdict_name(out->verdict)
                                : arena_printf(a, "%s:%s", verdict_name(out->verdict), out->reason);
