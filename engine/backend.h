@@ -223,6 +223,7 @@ struct backend_device {
     int capability;       // compute capability, 90 for 9.0
     char driver_name[64]; // "580.65.06", or ""
     int driver, runtime;  // CUDA versions, 13000 for 13.0
+    int cublaslt;         // version, 130100 for 13.1.0; 0: it is not installed
     uint64_t memory_bytes;
 };
 

@@ -496,6 +496,7 @@ int backend_cuda_open(const struct backend_options *options, struct backend **ou
     c->facts = (struct backend_device){.capability = facts.capability,
                                        .driver = facts.driver,
                                        .runtime = facts.runtime,
+                                       .cublaslt = facts.cublaslt,
                                        .memory_bytes = facts.memory_bytes};
     snprintf(c->facts.name, sizeof c->facts.name, "%s", facts.name);
     read_driver_name(c->facts.driver_name, sizeof c->facts.driver_name);

@@ -149,6 +149,12 @@ static json_t *cuda_version(int version) {
     return json_text_c(text);
 }
 
+static json_t *cublaslt_version(int version) {
+    char text[40];
+    snprintf(text, sizeof text, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    return version > 0 ? json_text_c(text) : json_null();
+}
+
 static void put_device(json_t *j, const struct backend_device *d) {
     char capability[32];
     snprintf(capability, sizeof capability, "%d.%d", d->capability / 10, d->capability % 10);
@@ -158,6 +164,7 @@ static void put_device(json_t *j, const struct backend_device *d) {
     json_put(j, "driver", json_text_c(d->driver_name));
     json_put(j, "driver_cuda", cuda_version(d->driver));
     json_put(j, "runtime_cuda", cuda_version(d->runtime));
+    json_put(j, "cublaslt", cublaslt_version(d->cublaslt));
 }
 
 static json_t *manifest_of(const struct local *l, const struct provider_options *o,

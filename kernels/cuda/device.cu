@@ -1,5 +1,6 @@
 #include "kernels/cuda/device.h"
 
+#include "kernels/cuda/lt.h"
 #include "kernels/cuda/products.h"
 
 #include <stdio.h>
@@ -91,6 +92,7 @@ static int find_device(struct cuda_facts *facts, char why[256]) {
     facts->processors = properties.multiProcessorCount;
     facts->memory_bytes = properties.totalGlobalMem;
     snprintf(facts->name, sizeof facts->name, "%.*s", (int)sizeof facts->name - 1, properties.name);
+    facts->cublaslt = (int)lt_installed();
     if (facts->capability >= CUDA_CAPABILITY_MIN) return 0;
     snprintf(why, 256, "the GPU (%.100s) has compute capability %d.%d and the kernels need %d.%d",
              facts->name, major, minor, CUDA_CAPABILITY_MIN / 10, CUDA_CAPABILITY_MIN % 10);

@@ -63,6 +63,12 @@ static bool describe(const struct lt *lt, const struct lt_shape *s, struct descr
     return done;
 }
 
+uint64_t lt_installed(void) {
+    struct lt_library calls;
+    char why[256];
+    return lt_library_find(&calls, why) ? calls.cublasLtGetVersion() : 0;
+}
+
 bool lt_open(struct lt **out, char why[256]) {
     struct lt *lt = (struct lt *)calloc(1, sizeof *lt);
     *out = NULL;

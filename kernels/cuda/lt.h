@@ -26,6 +26,8 @@ struct lt_shape {
 
 struct lt_product; // a shape and an algorithm, ready to run
 
+// Version of the library, 130100 for 13.1.0; 0: there is none.
+uint64_t lt_installed(void);
 // False with `why` filled: there is no such library.
 bool lt_open(struct lt **out, char why[256]);
 void lt_close(struct lt *lt); // NULL is allowed

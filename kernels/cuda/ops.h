@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define CUDA_OPS_VERSION 4 // of this header
+#define CUDA_OPS_VERSION 5 // of this header
 #define CUDA_OPS_SYMBOL "lacuna_cuda_ops"
 #define CUDA_ROW_ALIGNMENT 64
 #define CUDA_PAGE 512          // positions of a KV page
@@ -33,6 +33,7 @@ struct cuda_facts {
     char name[256];
     int capability;      // 90 for 9.0
     int driver, runtime; // CUDA versions, 13000 for 13.0
+    int cublaslt;        // its version, 130100 for 13.1.0; 0: it is not installed
     int processors;
     uint64_t memory_bytes;
 };

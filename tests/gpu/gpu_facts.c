@@ -37,6 +37,7 @@ int gpu_facts(void) {
     json_put(j, "compute_capability", json_integer(f.capability));
     json_put(j, "driver_cuda", json_integer(f.driver));
     json_put(j, "runtime_cuda", json_integer(f.runtime));
+    json_put(j, "cublaslt", json_integer(f.cublaslt));
     json_put(j, "processors", json_integer(f.processors));
     json_put(j, "memory_bytes", json_integer((json_int_t)f.memory_bytes));
     json_put(j, "memory_free_bytes", json_integer((json_int_t)available));

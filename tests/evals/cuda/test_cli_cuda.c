@@ -8,6 +8,7 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 
+#include <cublas_api.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -88,6 +89,13 @@ static void test_record_names_the_device(void **state) {
     const json_t *model = json_array_get(json_object_get(manifest, "models"), 0);
     assert_string_equal(word(model, "compute_capability"), "9.0");
     assert_string_equal(word(model, "driver_cuda"), "13.0");
+    assert_string_equal(word(model, "runtime_cuda"), "13.0");
+    assert_string_equal(word(model, "cublaslt"), arena_printf(arena, "%d.%d.%d", CUBLAS_VER_MAJOR,
+                                                              CUBLAS_VER_MINOR, CUBLAS_VER_PATCH));
+    assert_non_null(word(model, "driver"));
+    assert_true(json_integer_value(json_object_get(model, "device_memory_bytes")) > 0);
+    const json_t *libraries = json_object_get(manifest, "libraries");
+    assert_true(strlen(word(libraries, "jansson")) > 0 && strlen(word(libraries, "libzstd")) > 0);
     struct str sessions = test_read(arena, in_folder("whole/sessions.jsonl"));
     assert_true(holds(sessions, "\"event\":\"products\""));
     json_decref(identity);
