@@ -35,8 +35,9 @@ struct matmul_call {
     uint32_t ldy;
     // How the outputs are split: row_chunks times panel_chunks pieces, in units of `unit` panels.
     uint32_t row_chunks, panel_chunks, unit;
-    uint32_t wide_rows; // most rows expanded at once by wide_block; 0: not by it
-    bool direct;        // compact weights are not unpacked to memory
+    uint32_t wide_rows;               // most rows expanded at once by wide_part; 0: not by it
+    uint32_t wide_parts, wide_stride; // of the inner size; of expanded rows, in floats
+    bool direct;                      // compact weights are not unpacked to memory
 };
 
 // A piece of the outputs.
@@ -69,7 +70,7 @@ static struct matmul_slice matmul_slice_of(const struct cpu_pool *pool, const st
     s.panels = (OPERAND *)p;
     if (compact) p += (size_t)SHAPE_GROUP_PANELS * CPU_PANEL * depth * sizeof(OPERAND);
 #ifdef WIDE_PANELS
-    s.wide = wide_slice_of(p, shape_wide_rows(m->R));
+    s.wide = wide_slice_of(p);
 #endif
     assert((size_t)(p - start) <= pool->slice_bytes);
     return s;
@@ -203,47 +204,74 @@ static inline void wide_expand_rows(const struct matmul_call *m, struct wide_sli
                                     uint32_t depth) {
     if (s->held_row == piece->row && s->held_end == piece->row_end && s->held_from == from) return;
     for (uint32_t r = piece->row; r < piece->row_end; r++)
-        element_copy(s->a + (size_t)(r - piece->row) * WIDE_STRIDE,
+        element_copy(s->a + (size_t)(r - piece->row) * m->wide_stride,
                      m->x + (size_t)r * m->ldx + from, depth);
     s->held_row = piece->row;
     s->held_end = piece->row_end;
     s->held_from = from;
 }
 
-// One part of the inner size, [from, from + depth), of all rows and panels of a piece.
+// A panel block: elements [from, to) of WIDE_PANELS panels, or fewer at a piece's end.
+struct wide_block {
+    const OPERAND *b; // where the first panel begins
+    uint32_t panel, panels, from, to;
+};
+
+// Block `number` of a part [from, to) of the inner size; panels beyond the piece's end: 0.
+static inline struct wide_block wide_block_of(const struct matmul_call *m,
+                                              const struct matmul_piece *piece,
+                                              const OPERAND *weights, uint32_t from, uint32_t to,
+                                              uint32_t number) {
+    uint32_t blocks = (to - from + WIDE_DEPTH - 1) / WIDE_DEPTH, pairs = (to - from) / 2;
+    uint32_t at = number / blocks * WIDE_PANELS, i = number % blocks;
+    uint32_t left = piece->panel_end - piece->panel;
+    left = at < left ? left - at : 0;
+    return (struct wide_block){
+        .b = weights + (size_t)at * m->depth * CPU_PANEL,
+        .panel = piece->panel + at,
+        .panels = left < WIDE_PANELS ? left : WIDE_PANELS,
+        .from = from + (uint32_t)((uint64_t)i * pairs / blocks) * 2,
+        .to = from + (uint32_t)((uint64_t)(i + 1) * pairs / blocks) * 2,
+    };
+}
+
+// One part of the inner size, [from, to), of all rows and panels of a piece.
 static inline void wide_part(const struct matmul_call *m, struct wide_slice *s,
                              const struct matmul_piece *piece, const OPERAND *weights,
-                             uint32_t from, uint32_t depth) {
-    bool first = from == 0, last = from + depth == m->depth;
+                             uint32_t from, uint32_t to) {
     uint32_t count = piece->row_end - piece->row;
     size_t panel_elements = (size_t)m->depth * CPU_PANEL;
-    wide_expand_rows(m, s, piece, from, depth);
-    for (uint32_t p = piece->panel; p < piece->panel_end; p += WIDE_PANELS) {
-        uint32_t left = piece->panel_end - p, panels = left < WIDE_PANELS ? left : WIDE_PANELS;
-        uint32_t local = p - piece->panel, after = left - panels;
-        const OPERAND *b = weights + local * panel_elements, *next = b + panels * panel_elements;
-        block_expand(s->b, b, panel_elements, panels, WIDE_PANELS, from, depth);
+    // Chains that go on in the next part all need room, others only until the panel is done.
+    bool whole = from == 0 && to == m->depth;
+    size_t ldc = whole ? WIDE_OUTPUTS : SHAPE_WIDE_LDC;
+    wide_expand_rows(m, s, piece, from, to - from);
+    struct wide_block next = wide_block_of(m, piece, weights, from, to, 0), k;
+    for (uint32_t number = 1; next.panels > 0; number++) {
+        k = next;
+        next = wide_block_of(m, piece, weights, from, to, number);
+        uint32_t depth = k.to - k.from, ahead = (next.to - next.from) / 2;
+        bool first = k.from == 0, last = k.to == m->depth;
+        float *chains = whole ? s->c : s->c + (size_t)(k.panel - piece->panel) * CPU_PANEL;
+        block_expand(s->b, k.b, panel_elements, k.panels, WIDE_PANELS, k.from, depth);
         for (uint32_t done = 0, rows; done < count; done += rows) {
             rows = block_rows(count, done);
-            float *c = s->c; // chains that need not rest share one place
-            if (!first || !last) c += (size_t)done * SHAPE_WIDE_LDC + (size_t)local * CPU_PANEL;
-            if (last) matmul_prefetch_outputs(m, piece->row + done, rows, p, panels);
-            block_prefetch(next, panel_elements, after < panels ? after : panels, from,
-                           depth / 2 * done / count, depth / 2 * (done + rows) / count);
-            wide_rows(s->a + (size_t)done * WIDE_STRIDE, rows, s->b, depth, first, c,
-                      SHAPE_WIDE_LDC);
-            if (last) matmul_finish(m, c, SHAPE_WIDE_LDC, piece->row + done, rows, p, panels);
+            float *c = first && last ? s->c : chains + (size_t)done * ldc;
+            if (last) matmul_prefetch_outputs(m, piece->row + done, rows, k.panel, k.panels);
+            block_prefetch(next.b, panel_elements, next.panels, next.from, ahead * done / count,
+                           ahead * (done + rows) / count);
+            wide_rows(s->a + (size_t)done * m->wide_stride + (k.from - from), m->wide_stride, rows,
+                      s->b, depth, first, c, ldc);
+            if (last) matmul_finish(m, c, ldc, piece->row + done, rows, k.panel, k.panels);
         }
     }
 }
 
 ENV_WORK void wide_tiles(const struct matmul_call *m, struct wide_slice *s,
                          const struct matmul_piece *piece, const OPERAND *weights) {
-    uint32_t parts = (m->depth + WIDE_DEPTH - 1) / WIDE_DEPTH, pairs = m->depth / 2;
-    for (uint32_t i = 0; i < parts; i++) {
-        uint32_t from = i * pairs / parts * 2, to = (i + 1) * pairs / parts * 2;
-        wide_part(m, s, piece, weights, from, to - from);
-    }
+    uint32_t parts = m->wide_parts, pairs = m->depth / 2;
+    for (uint32_t i = 0; i < parts; i++)
+        wide_part(m, s, piece, weights, (uint32_t)((uint64_t)i * pairs / parts) * 2,
+                  (uint32_t)((uint64_t)(i + 1) * pairs / parts) * 2);
 }
 
 static void matmul_work(const struct matmul_call *m, struct matmul_slice *s,
@@ -274,7 +302,9 @@ static inline uint32_t matmul_units(const struct matmul_call *m) {
 }
 
 static void matmul_chunk(const struct matmul_call *m, struct matmul_slice *s, uint32_t chunk) {
-    uint32_t row = chunk % m->row_chunks, column = chunk / m->row_chunks;
+    // Rows that were expanded serve neighbours; otherwise what neighbours share is their panels.
+    uint32_t row = m->wide_rows > 0 ? chunk / m->panel_chunks : chunk % m->row_chunks;
+    uint32_t column = m->wide_rows > 0 ? chunk % m->panel_chunks : chunk / m->row_chunks;
     uint32_t units = matmul_units(m), panels = shape_panels(m->w->N);
     struct matmul_piece piece = {
         .row = (uint32_t)((uint64_t)row * m->R / m->row_chunks),
@@ -320,7 +350,9 @@ static void matmul_split(struct matmul_call *m, const struct cpu_pool *pool, int
     m->unit = 2;
 #ifdef WIDE_PANELS
     if (m->R >= SHAPE_WIDE_FROM) {
-        m->wide_rows = shape_cached_rows(pool, WIDE_ROW_BYTES);
+        m->wide_parts = matmul_ceil(m->depth, SHAPE_WIDE_PART);
+        m->wide_stride = shape_wide_stride(matmul_ceil(m->depth, m->wide_parts));
+        m->wide_rows = shape_cached_rows(pool, m->wide_stride);
         m->unit = WIDE_PANELS;
     }
 #endif

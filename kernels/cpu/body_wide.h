@@ -1,30 +1,30 @@
 // Matrix products of many rows by body_block.h. Included after it where the table defines
-//   WIDE_DEPTH   inner elements of one pass, even
+//   WIDE_DEPTH   inner elements of one panel block, even
 //
-// Rows and panels are expanded to fp32 once for a piece of the outputs:
+// Rows are expanded to fp32 once for all pieces of the outputs that a thread takes of them, panels
+// once for all of these rows:
 //
-//   for each part of the inner size, at most WIDE_DEPTH: rows -> s.a (second-level cache)
-//     for each WIDE_PANELS panels: panels -> s.b (first-level cache, where WIDE_DEPTH is small)
-//       for each TILE_ROWS rows: block_rows_of
+//   for each part of the inner size, at most SHAPE_WIDE_DEPTH: rows -> s.a (second-level cache)
+//     for each WIDE_PANELS panels
+//       for each WIDE_DEPTH of the part: panels -> s.b (first-level cache, where that is small)
+//         for each TILE_ROWS rows: block_rows_of
 //
-// Between two parts the chains rest in s.c as fp32, which is exact.
+// Where a chain is not done it rests in s.c as fp32, which is exact.
 #include "kernels/cpu/body.h"
 
-#define WIDE_STRIDE (WIDE_DEPTH + CPU_PANEL) // of expanded rows: they must not share cache sets
-#define WIDE_ROW_BYTES (WIDE_STRIDE * sizeof(float))
 #define WIDE_OUTPUTS (WIDE_PANELS * CPU_PANEL)
 
 struct wide_slice {
-    float *a; // [SHAPE_WIDE_ROWS][WIDE_STRIDE] rows, natural order
+    float *a; // [rows][shape_wide_stride] rows, natural order
     float *b; // [WIDE_DEPTH][WIDE_OUTPUTS] panels in the order of the chain: 1, 0, 3, 2, ...
-    float *c; // [SHAPE_WIDE_ROWS][SHAPE_WIDE_LDC] chains
+    float *c; // chains
     uint32_t held_row, held_end, held_from; // what `a` holds: rows, and the part of the inner size
 };
 
-static struct wide_slice wide_slice_of(uint8_t *p, uint32_t rows) {
+static struct wide_slice wide_slice_of(uint8_t *p) {
     struct wide_slice s = {0};
     s.a = (float *)p;
-    p += (size_t)rows * WIDE_STRIDE * sizeof(float);
+    p += SHAPE_WIDE_FLOATS * sizeof(float);
     s.b = (float *)p;
     p += (size_t)WIDE_DEPTH * WIDE_OUTPUTS * sizeof(float);
     s.c = (float *)p;
@@ -34,13 +34,13 @@ static struct wide_slice wide_slice_of(uint8_t *p, uint32_t rows) {
 #define WIDE_CASE(rows)                                                                            \
     case rows:                                                                                     \
         if (first)                                                                                 \
-            block_rows_of(a, WIDE_STRIDE, rows, b, WIDE_PANELS, depth, false, c, ldc);             \
+            block_rows_of(a, lda, rows, b, WIDE_PANELS, depth, false, c, ldc);                     \
         else                                                                                       \
-            block_rows_of(a, WIDE_STRIDE, rows, b, WIDE_PANELS, depth, true, c, ldc);              \
+            block_rows_of(a, lda, rows, b, WIDE_PANELS, depth, true, c, ldc);                      \
         break
 
-static void wide_rows(const float *a, uint32_t rows, const float *b, uint32_t depth, bool first,
-                      float *c, size_t ldc) {
+static void wide_rows(const float *a, size_t lda, uint32_t rows, const float *b, uint32_t depth,
+                      bool first, float *c, size_t ldc) {
     switch (rows) {
         WIDE_CASE(1);
         WIDE_CASE(2);

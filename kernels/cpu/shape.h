@@ -14,6 +14,8 @@
 #define SHAPE_WIDE_PANELS 24                      // most panels of such a piece
 #define SHAPE_WIDE_LDC (25 * CPU_PANEL)           // rows of chains must not share cache sets
 #define SHAPE_WIDE_DEPTH_MAX 640                  // of all tables' WIDE_DEPTH
+#define SHAPE_WIDE_PART 1024                      // most inner elements of expanded rows
+#define SHAPE_WIDE_FLOATS (512 * 656)             // of all rows that are expanded at once
 #define SHAPE_WIDE_OUTPUTS_MAX 32                 // of all tables' WIDE_PANELS, in outputs
 #define SHAPE_QUERY_ROWS 96                       // (token, head) rows that attend together
 #define SHAPE_SCORE_STRIDE (CPU_PAGE + CPU_PANEL) // rows of scores must not share cache sets
@@ -44,10 +46,10 @@ static inline uint32_t shape_wide_rows(uint32_t rows) {
 
 // Scratch for the products of many rows, for all tables' WIDE_*.
 static inline size_t shape_wide_bytes(uint32_t rows) {
-    size_t depth = SHAPE_WIDE_DEPTH_MAX, a = depth + CPU_PANEL;
     if (rows < SHAPE_WIDE_FROM) return 0;
     return sizeof(float) *
-           (shape_wide_rows(rows) * (a + SHAPE_WIDE_LDC) + depth * SHAPE_WIDE_OUTPUTS_MAX);
+           (SHAPE_WIDE_FLOATS + (size_t)SHAPE_WIDE_DEPTH_MAX * SHAPE_WIDE_OUTPUTS_MAX +
+            (size_t)shape_wide_rows(rows) * SHAPE_WIDE_LDC);
 }
 
 static inline size_t shape_cache_bytes(const struct cpu_pool *pool) {
@@ -61,9 +63,16 @@ static inline uint32_t shape_cached_panels(const struct cpu_pool *pool, size_t p
     return panels < UINT32_MAX ? (uint32_t)panels : UINT32_MAX;
 }
 
-// Expanded rows of `row_bytes` that two thirds of a core's cache hold.
-static inline uint32_t shape_cached_rows(const struct cpu_pool *pool, size_t row_bytes) {
-    size_t rows = shape_cache_bytes(pool) / 3 * 2 / row_bytes;
+// Floats from one expanded row of `depth` elements to the next: rows must not share cache sets.
+static inline uint32_t shape_wide_stride(uint32_t depth) {
+    uint32_t stride = (depth / CPU_PANEL + 2) * CPU_PANEL;
+    return stride % 256 == 0 ? stride + CPU_PANEL : stride;
+}
+
+// Expanded rows that two thirds of a core's cache hold.
+static inline uint32_t shape_cached_rows(const struct cpu_pool *pool, uint32_t stride) {
+    size_t floats = shape_cache_bytes(pool) / 3 * 2 / sizeof(float);
+    size_t rows = (floats < SHAPE_WIDE_FLOATS ? floats : SHAPE_WIDE_FLOATS) / stride;
     if (rows < SHAPE_WIDE_FROM) return SHAPE_WIDE_FROM;
     return rows < SHAPE_WIDE_ROWS ? (uint32_t)rows : SHAPE_WIDE_ROWS;
 }

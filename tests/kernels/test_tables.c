@@ -67,8 +67,8 @@ static const uint32_t row_edges[] = {1,
                                      SHAPE_CHUNK_ROWS,
                                      2 * SHAPE_CHUNK_ROWS,
                                      SHAPE_WIDE_ROWS};
-static const uint32_t depth_edges[] = {1,    2,   16, 32, 256, 320, 512, SHAPE_WIDE_DEPTH_MAX,
-                                       1280, 2000};
+static const uint32_t depth_edges[] = {
+    1, 2, 16, 32, 256, 320, 512, SHAPE_WIDE_DEPTH_MAX, SHAPE_WIDE_PART, 1280, 2000};
 static const uint32_t output_edges[] = {1,
                                         CPU_PANEL,
                                         SHAPE_WIDE_OUTPUTS_MAX,
