@@ -1,5 +1,6 @@
 // lacuna plan EXPERIMENT: what would run, and what it could show, before anything runs.
 #include "evals/cli_experiment.h"
+#include "evals/cost.h"
 #include "evals/gates.h"
 #include "evals/plan.h"
 #include "evals/plan_cost.h"
@@ -119,6 +120,18 @@ static void print_time(const struct plan_tokens *f, const struct plan_speed *spe
            speed->together == 1 ? "y" : "ies");
 }
 
+// At the most: replies of full length.
+static void print_cost(const struct view *v, int model) {
+    const struct experiment_model *m = &v->x->models[model];
+    char all[32], input[32], output[32];
+    if (m->price_input == 0 && m->price_output == 0) return;
+    struct plan_tokens f = tokens_of(v, model, v->reuse != NULL);
+    cost_text(cost_of(m, f.prompt, f.reply), all);
+    cost_text(cost_of(m, f.prompt, 0), input);
+    cost_text(cost_of(m, 0, f.reply), output);
+    printf("  cost      at most %s (%s of prompts, %s of replies)\n", all, input, output);
+}
+
 static void print_reuse(const struct view *v, int model) {
     char a[32], b[32], c[32];
     const struct plan_speed *speed = &v->speeds[model];
@@ -169,6 +182,7 @@ static void print_model(const struct view *v, int model) {
     print_reach(v, model);
     if (!served) print_time(&f, &v->speeds[model]);
     print_reuse(v, model);
+    print_cost(v, model);
 }
 
 static void print_design(const struct view *v) {
@@ -264,6 +278,15 @@ static json_t *sources_json(const struct view *v) {
     return list;
 }
 
+static json_t *cost_json(const struct view *v, int model) {
+    const struct experiment_model *m = &v->x->models[model];
+    char text[32];
+    if (m->price_input == 0 && m->price_output == 0) return json_null();
+    struct plan_tokens f = tokens_of(v, model, v->reuse != NULL);
+    cost_text(cost_of(m, f.prompt, f.reply), text);
+    return json_text_c(text);
+}
+
 static json_t *models_json(const struct view *v) {
     json_t *list = json_array();
     for (int m = 0; m < v->x->model_count; m++) {
@@ -288,6 +311,7 @@ static json_t *models_json(const struct view *v) {
         const struct plan_speed *speed = &v->speeds[m];
         json_put(o, "seconds_most",
                  speed->known ? json_integer(plan_seconds_most(&f, speed)) : json_null());
+        json_put(o, "cost_most", cost_json(v, m));
         json_put(o, "window", reach_json(v, m));
         json_put(o, "saved", saved_json(v, m));
         json_array_append_new(list, o);

@@ -1,5 +1,7 @@
 // lacuna run: runs an experiment or resumes its run, then reports.
 #include "evals/cli_experiment.h"
+#include "evals/cost.h"
+#include "evals/experiment_scalar.h"
 #include "evals/run.h"
 
 #include "engine/base/file.h"
@@ -67,6 +69,14 @@ static int run_and_report(int argc, char **argv, const struct settings *s, struc
     if (result != 0 && e->code == ERR_IO && r.folder != NULL && file_is_directory(r.folder))
         log_info("what was recorded stays; once the cause is gone, the same command goes on");
     TRY(result);
+    if (r.over_cost) {
+        fprintf(stderr,
+                "lacuna: stopped at %lld of %lld trials: the next one could cost more than "
+                "--max-cost leaves; the same command with a higher one goes on\n",
+                (long long)r.done, (long long)r.planned);
+        *exit_code = EXIT_ERROR;
+        return 0;
+    }
     if (r.interrupted) {
         say_how_to_resume(argc, argv, &r);
         *exit_code = EXIT_ERROR;
@@ -78,6 +88,18 @@ static int run_and_report(int argc, char **argv, const struct settings *s, struc
     if (result == 0) printf(STR_FMT "%s/report.html\n", STR_ARG(buf_str(&terminal)), r.folder);
     buf_free(&terminal);
     return result;
+}
+
+// "2.50" in units of evals/cost.h; NULL: no bound.
+static int read_cost(const char *text, int64_t *out, struct err *e) {
+    int64_t millionths;
+    *out = 0;
+    if (text == NULL) return 0;
+    if (scalar_decimal(str_from(text), 6, &millionths) != 0 || millionths <= 0 ||
+        millionths > INT64_MAX / (COST_UNIT / 1000000))
+        FAIL(e, ERR_USAGE, "--max-cost takes an amount above 0 such as 2.50, not '%.40s'", text);
+    *out = millionths * (COST_UNIT / 1000000);
+    return 0;
 }
 
 static int check_settings(const struct settings *s, int64_t threads, struct err *e) {
@@ -93,6 +115,7 @@ int cli_run(int argc, char **argv) {
         .run = {.runs_folder = "runs", .cache = cli_cache_folder(), .variable = cli_variable},
         .overrides = CLI_NO_OVERRIDES};
     int64_t threads = 0;
+    const char *max_cost = NULL;
     struct cli_list reuse = {0};
     bool helped;
     const struct cli_option options[] = {
@@ -111,6 +134,10 @@ int cli_run(int argc, char **argv) {
          .text = &s.run.op_table,
          .help = "c, avx2, avx512f, avx512_bf16 (same bits); the fastest otherwise"},
         CLI_MEMORY_OPTION("what it may take beside the weights", &s.run.memory_bytes),
+        {.name = "--max-cost",
+         .value = "AMOUNT",
+         .text = &max_cost,
+         .help = "stops before served models could cost more (models[].price)"},
         {.name = "--retry-errors",
          .flag = &s.run.retry_errors,
          .help = "tries trials that ended in error again"},
@@ -123,6 +150,7 @@ int cli_run(int argc, char **argv) {
         return cli_fail(argv[0], &e);
     if (helped) return EXIT_DONE;
     int result = check_settings(&s, threads, &e);
+    if (result == 0) result = read_cost(max_cost, &s.run.cost_most, &e);
     s.run.threads = (int)threads;
     s.run.reuse = reuse.items;
     s.run.reuse_count = reuse.count;

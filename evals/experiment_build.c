@@ -1,8 +1,16 @@
 // resolved.json into struct experiment. Everything may be missing here: the table has then
 // complained, and the rest is still built so that all errors of a file come in one go.
 #include "evals/experiment_load.h"
+#include "evals/experiment_scalar.h"
 
 #include <string.h>
+
+// In millionths.
+static int64_t load_price(const json_t *price, const char *key) {
+    const char *text = json_string_value(json_object_get(price, key));
+    int64_t value;
+    return text != NULL && scalar_decimal(str_from(text), 6, &value) == 0 ? value : 0;
+}
 
 // What counts is the word `usage`, or else a file.
 static void build_endpoint(struct load *l, const json_t *o, struct provider_endpoint *out) {
@@ -46,6 +54,9 @@ static void build_models(struct load *l, const json_t *list) {
             .think_close = load_text(l, json_object_get(o, "thinking"), "close"),
         };
         build_endpoint(l, o, &x->models[i].endpoint);
+        const json_t *price = json_object_get(o, "price");
+        x->models[i].price_input = load_price(price, "input_per_mtok");
+        x->models[i].price_output = load_price(price, "output_per_mtok");
     }
 }
 

@@ -16,6 +16,22 @@ static const struct field thinking_fields[] = {
     {.key = NULL},
 };
 
+static const struct field price_fields[] = {
+    {.key = "input_per_mtok",
+     .type = FIELD_DECIMAL,
+     .flags = FIELD_REQUIRED,
+     .least = 0,
+     .most = 100000000000,
+     .help = "of a million prompt tokens"},
+    {.key = "output_per_mtok",
+     .type = FIELD_DECIMAL,
+     .flags = FIELD_REQUIRED,
+     .least = 0,
+     .most = 100000000000,
+     .help = "of a million reply tokens"},
+    {.key = NULL},
+};
+
 const struct field model_fields[] = {
     {.key = "id",
      .type = FIELD_NAME,
@@ -90,6 +106,12 @@ const struct field model_fields[] = {
      .least = 1,
      .most = 86400,
      .help = "longest wait for one reply"},
+    {.key = "price",
+     .type = FIELD_OBJECT,
+     .with = "endpoint",
+     .flags = FIELD_OPTIONAL,
+     .fields = price_fields,
+     .help = "what tokens cost, in any currency: plan and run tell the sum"},
     {.key = "ca_file",
      .type = FIELD_PATH,
      .with = "endpoint",

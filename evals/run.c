@@ -208,7 +208,14 @@ static int offer_groups(struct loop *l, struct err *e) {
         }
         bool accepted = false;
         struct err why = {0};
-        if (l->provider->ops->submit(l->provider, &l->offer.request, &accepted, &why) != 0) {
+        const struct record_trial *first = &r->record->trials[g->trials[0]];
+        if (!run_cost_reserve(r, first)) {
+            r->over_cost = l->in_flight == 0; // else a cheaper reply may leave enough
+            return 0;
+        }
+        int refused = l->provider->ops->submit(l->provider, &l->offer.request, &accepted, &why);
+        if (refused || !accepted) run_cost_settle(r, first, NULL);
+        if (refused) {
             TRY(record_refusal(r, g, &why, e));
         } else if (accepted) {
             l->in_flight++;
@@ -238,6 +245,7 @@ static int take_completion(struct loop *l, struct arena *a, bool *any, struct er
     l->in_flight--;
     struct record_outcome o;
     outcome_of(&c, l->model, a, &o);
+    run_cost_settle(l->run, &l->run->record->trials[l->groups[c.ticket].trials[0]], &o);
     return record_group(l->run, &l->groups[c.ticket], &o, &c, NULL, a, e);
 }
 
@@ -323,7 +331,7 @@ static int run_model(struct run *r, int model, const int64_t *trials, int64_t co
 // Models one after the other, as they stand in the plan.
 static int run_models(struct run *r, const int64_t *trials, int64_t count, struct err *e) {
     const struct record_trial *plan = r->record->trials;
-    for (int64_t at = 0, end; at < count && !run_is_interrupted(); at = end) {
+    for (int64_t at = 0, end; at < count && !run_is_interrupted() && !r->over_cost; at = end) {
         const char *id = plan[trials[at]].model;
         for (end = at; end < count && strcmp(plan[trials[end]].model, id) == 0;) end++;
         const int model = experiment_model_index(r->x, id);
@@ -462,7 +470,8 @@ static int run_all(struct run *r, const char *folder, struct arena *a, struct ru
                    struct err *e) {
     TRY(record_open(folder, a, &r->record, e));
     bool merging = r->options->shard_count > 0;
-    int result = run_reuse_find(r, a, e);
+    int result = run_cost_begin(r, e);
+    if (result == 0) result = run_reuse_find(r, a, e);
     if (result == 0) result = merging ? run_take_shards(r, e) : run_pass(r, false, e);
     if (result == 0 && !merging && r->options->retry_errors && !atomic_load(&interrupted))
         result = run_pass(r, true, e);
@@ -471,9 +480,12 @@ static int run_all(struct run *r, const char *folder, struct arena *a, struct ru
     out->done = out->planned - record_missing(r->writer, false, a, &missing);
     record_close(r->record);
     out->interrupted = result == 0 && atomic_load(&interrupted);
+    out->over_cost = r->over_cost;
+    if (result == 0) result = run_cost_note(r, e);
     if (result == 0)
         return record_note_session(r->writer,
                                    out->interrupted           ? "interrupted"
+                                   : out->over_cost           ? "cost limit"
                                    : out->done < out->planned ? "merged"
                                                               : "complete",
                                    NULL, e);

@@ -14,6 +14,7 @@ struct run_options {
     const char *cache;    // folder of what later runs may use again; NULL: none
     uint64_t memory_bytes;
     const char *(*variable)(const char *name); // of the environment; NULL: no keys are at hand
+    int64_t cost_most;                         // in COST_UNITs of evals/cost.h; 0: not bounded
     bool retry_errors;                         // trials that ended in `error` get another attempt
     // Folders of other runs of this experiment (its shards): their replies are taken over, and no
     // model is run.
@@ -29,6 +30,7 @@ struct run_result {
     const char *folder;
     bool was_complete; // nothing was left to do
     bool interrupted;
+    bool over_cost; // stopped before something that could go beyond cost_most
     int64_t done, planned;
 };
 

@@ -19,6 +19,8 @@ struct run {
     uint64_t *work; // [trial] tokens to compute; NULL: each trial counts 1
     uint64_t work_done;
     int64_t trials_done;
+    int64_t cost_spent, cost_reserved; // evals/cost.h; reserved: of what is in flight, at the most
+    bool over_cost;                    // what is next could go beyond the bound
     char host[256];
 };
 
@@ -29,6 +31,15 @@ json_t *run_timing(const struct run *r, const struct record_trial *t);
 // Judges a reply and puts the outcome down under this trial's key. `timing` may be NULL.
 int run_record_one(struct run *r, const struct record_trial *t, struct record_outcome *o,
                    const json_t *timing, struct arena *a, struct err *e);
+
+// What was spent before this start.
+int run_cost_begin(struct run *r, struct err *e);
+// False: asking for this trial could go beyond the bound. What is reserved is to be settled when
+// the outcome is known, or with NULL when nothing was asked.
+bool run_cost_reserve(struct run *r, const struct record_trial *t);
+void run_cost_settle(struct run *r, const struct record_trial *t, const struct record_outcome *o);
+// Says what was spent, in a run that has prices.
+int run_cost_note(struct run *r, struct err *e);
 
 // Takes over what the shards have, in plan order.
 int run_take_shards(struct run *r, struct err *e);

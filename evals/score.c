@@ -69,6 +69,7 @@ int score_compatible(const json_t *recorded, const json_t *asked, struct err *e)
                                           "attempts",
                                           "reply_seconds",
                                           "ca_file",
+                                          "price",
                                           NULL};
     json_t *then = without(recorded, scoring), *now = without(asked, scoring);
     struct buf names = {0};

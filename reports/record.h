@@ -199,6 +199,9 @@ int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
 // be tried again; ascending. Returns how many there are.
 int64_t record_missing(const struct record_writer *w, bool errors, struct arena *a,
                        int64_t **trials);
+// The outcome of a trial that waits for its turn, in the arena; *any false: none does.
+int record_get_waiting(const struct record_writer *w, int64_t trial, struct arena *a,
+                       struct record_outcome *out, bool *any, struct err *e);
 // The number of the first trial without a recorded attempt; that of all trials when there is none.
 int64_t record_next(const struct record_writer *w);
 int record_note_session(struct record_writer *w, const char *event, const char *detail,

@@ -260,6 +260,12 @@ int64_t record_missing(const struct record_writer *w, bool errors, struct arena 
     return count;
 }
 
+int record_get_waiting(const struct record_writer *w, int64_t trial, struct arena *a,
+                       struct record_outcome *out, bool *any, struct err *e) {
+    *any = w->parked[trial] != NULL;
+    return *any ? record_outcome_read(w->parked[trial], w->folder, a, out, e) : 0;
+}
+
 int64_t record_next(const struct record_writer *w) {
     return w->progress.next;
 }

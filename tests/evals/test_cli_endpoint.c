@@ -128,13 +128,77 @@ static void what_was_thought_is_kept_apart(void **state) {
     served_model_close(&m);
 }
 
+// 36 prompts of about 100, 300 and 500 tokens at 1000 a million, replies of 32 at 10000: each costs
+// 0.32 for its reply at the most and 0.05 in truth.
+static void a_run_stops_before_it_costs_too_much(void **state) {
+    (void)state;
+    struct served_model m = {.shuffled = true};
+    served_model_open(&m);
+    served_experiment(test_arena, fast_folder(), "c", &m, 4,
+                      "price: {input_per_mtok: 1000, output_per_mtok: 10000}");
+    expect_exit(0, "plan c.yaml");
+    assert_holds(out, "  cost      at most 24.7060 (13.1860 of prompts, 11.5200 of replies)");
+    expect_exit(0, "run c.yaml -o whole-cost");
+    assert_holds(said, "cost 1");
+    expect_exit(2, "run c.yaml -o stopped --max-cost many");
+    expect_exit(2, "run c.yaml -o stopped --max-cost 0");
+    int before = http_server_requests(m.server);
+    expect_exit(1, "run c.yaml -o stopped --max-cost 5.5");
+    assert_holds(said, "could cost more than --max-cost leaves");
+    int asked = http_server_requests(m.server) - before;
+    assert_in_range(asked, 6, 20);
+    expect_exit(1, "run c.yaml -o stopped --max-cost 5.5"); // what was spent before counts
+    assert_int_equal(http_server_requests(m.server) - before, asked);
+    expect_exit(0, "run c.yaml -o stopped");
+    assert_int_equal(http_server_requests(m.server) - before, 36);
+    expect_exit(0, "verify stopped");
+    char *whole = arena_printf(test_arena, "%s/whole-cost", fast_folder());
+    assert_equal_runs(whole, arena_printf(test_arena, "%s/stopped", fast_folder()));
+    served_model_close(&m);
+}
+
+// Trials that failed are errors or invalid, never verdicts, and only errors are tried again.
+static bool repaired;
+static void break_some(void *context, int number, struct http_server_answer *a) {
+    (void)context;
+    if (repaired) return;
+    if (number % 9 == 4) a->status = 400;
+    if (number % 9 != 7) return;
+    char *usage =
+        strstr(a->body.p, "\"prompt_tokens\":"); // a third of its digits and more are lost
+    memset(usage + strlen("\"prompt_tokens\":"), ' ', 1);
+}
+
+static void failures_are_no_verdicts(void **state) {
+    (void)state;
+    struct served_model m = {.fault = break_some};
+    served_model_open(&m);
+    served_experiment(test_arena, fast_folder(), "f", &m, 4, "in_flight: 1, shortfall: 20%");
+    expect_exit(1, "run f.yaml -o failed");
+    struct str ledger = file_of("failed", "trials.jsonl");
+    assert_int_equal(
+        str_count(ledger, STR("\"status\":\"error\",\"reason\":{\"code\":\"http_400\"")), 4);
+    assert_int_equal(
+        str_count(ledger, STR("\"status\":\"invalid\",\"reason\":{\"code\":\"prompt_truncated\"")),
+        4);
+    assert_holds(file_of("failed", "report.md"), "28 ok, 4 invalid, 4 error");
+    expect_exit(0, "verify failed");
+    int before = http_server_requests(m.server);
+    repaired = true;
+    expect_exit(1, "run f.yaml -o failed --retry-errors"); // invalid trials stay
+    assert_int_equal(http_server_requests(m.server) - before, 4);
+    assert_holds(file_of("failed", "report.md"), "32 ok, 4 invalid, 0 error");
+    expect_exit(0, "verify failed");
+    served_model_close(&m);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_arena_open, test_arena_close)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(an_experiment_runs_on_a_server),
-        TEST(a_key_is_needed_and_never_shown),
-        TEST(what_was_thought_is_kept_apart),
+        TEST(an_experiment_runs_on_a_server), TEST(a_key_is_needed_and_never_shown),
+        TEST(what_was_thought_is_kept_apart), TEST(a_run_stops_before_it_costs_too_much),
+        TEST(failures_are_no_verdicts),
     };
     return cmocka_run_group_tests_name("cli_endpoint", tests, NULL, NULL);
 }
