@@ -188,7 +188,8 @@ struct provider_endpoint {
     const char *key_variable;   // where the key was read from, for messages; NULL: no key
     const char *key;            // secret; NULL: none was found
     const char *ca_file;        // certificates to trust; NULL: the system's
-    const char *count_file;     // GGUF file whose tokenizer counts; NULL: bytes give an estimate
+    const char *count_file;     // GGUF file whose tokenizer counts, or NULL
+    bool count_there;           // the server's tokenizer counts; with neither, bytes estimate
     int in_flight, attempts, reply_seconds;
     int32_t shortfall_ppm; // how far the server's count of a prompt may stay below ours; -1: the
                            // default of the way of counting

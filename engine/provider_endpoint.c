@@ -5,6 +5,7 @@
 #include "engine/endpoint/http.h"
 #include "engine/endpoint/retry.h"
 #include "engine/endpoint/secret.h"
+#include "engine/endpoint/tokens.h"
 #include "engine/provider_local.h"
 #include "engine/provider_words.h"
 
@@ -48,6 +49,7 @@ struct endpoint {
     struct retry_policy retry;
     int32_t shortfall_ppm;
     struct provider *counting; // of count_file; NULL: none
+    struct tokens *tokens;     // the server's tokenizer, while planning; NULL: not asked
     struct http_client *http;  // NULL when only planning
     struct flight *flights;    // [in_flight], the first flight_count of them
     int flight_count;
@@ -93,6 +95,25 @@ static int count_chat(struct endpoint *n, const struct provider_piece *pieces, s
     return c->ops->tokenize(c, texts, count, a, out, e);
 }
 
+// The same by the server.
+static int count_there(struct endpoint *n, const struct provider_piece *pieces, size_t count,
+                       struct arena *a, struct provider_ids *out, struct err *e) {
+    struct provider_message *messages;
+    size_t message_count;
+    uint32_t tokens;
+    if (dialect_messages(pieces, count, a, &messages, &message_count, NULL) == 0) {
+        TRY(tokens_of_chat(n->tokens, messages, message_count, &tokens, e));
+    } else {
+        struct buf text = {0};
+        for (size_t i = 0; i < count; i++) buf_add_str(&text, pieces[i].text);
+        int result = tokens_of_text(n->tokens, buf_str(&text), &tokens, e);
+        buf_free(&text);
+        TRY(result);
+    }
+    *out = (struct provider_ids){NULL, tokens};
+    return 0;
+}
+
 static int endpoint_tokenize(struct provider *p, const struct provider_piece *pieces, size_t count,
                              struct arena *a, struct provider_ids *out, struct err *e) {
     struct endpoint *n = endpoint_of(p);
@@ -100,6 +121,7 @@ static int endpoint_tokenize(struct provider *p, const struct provider_piece *pi
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) bytes += pieces[i].text.n;
     *out = (struct provider_ids){NULL, (bytes + BYTES_PER_TOKEN - 1) / BYTES_PER_TOKEN};
+    if (n->tokens != NULL) return count_there(n, pieces, count, a, out, e);
     if (n->counting != NULL) TRY(count_chat(n, pieces, count, a, out, e));
     out->ids = NULL;
     return 0;
@@ -326,6 +348,7 @@ static void endpoint_cancel(struct provider *p) {
 static void endpoint_close(struct provider *p) {
     struct endpoint *n = endpoint_of(p);
     http_close(n->http);
+    tokens_close(n->tokens);
     for (int i = 0; i < n->flight_count; i++) arena_destroy(n->flights[i].arena);
     free(n->flights);
     if (n->counting != NULL) n->counting->ops->close(n->counting);
@@ -390,9 +413,10 @@ static int open_counting(struct endpoint *n, const struct provider_options *o, s
     return 0;
 }
 
+// Planning asks a server for counts only, and nothing else of it.
 static int open_client(struct endpoint *n, const struct provider_options *o, struct err *e) {
     const struct provider_endpoint *p = o->endpoint;
-    if (o->plan_only) return 0;
+    if (o->plan_only && !p->count_there) return 0;
     if (p->key_variable != NULL && p->key == NULL)
         FAIL(e, ERR_USAGE, "the variable %s, which api_key_env names, is not set", p->key_variable);
     if (p->key != NULL) TRY(secret_check(p->key, p->key_variable, e));
@@ -403,12 +427,18 @@ static int open_client(struct endpoint *n, const struct provider_options *o, str
         .silence_ms = SILENCE_MS,
         .body_bytes_most = REPLY_BYTES_LEAST + (size_t)o->context_tokens * REPLY_BYTES_PER_TOKEN,
         .head_bytes_most = HEAD_BYTES_MOST};
+    if (o->plan_only)
+        return tokens_open(p->url, p->name, p->key, p->ca_file, &limits, &n->retry, &n->tokens, e);
     return http_open(&limits, p->key, p->ca_file, &n->http, e);
 }
 
-static const char *count_word(const struct endpoint *n) {
+static bool is_counted(const struct endpoint *n, const struct provider_endpoint *p) {
+    return n->counting != NULL || p->count_there;
+}
+
+static const char *count_word(const struct endpoint *n, const struct provider_endpoint *p) {
     if (n->base.can.exact_ids) return "exact";
-    return n->counting != NULL ? "counted" : "estimated";
+    return is_counted(n, p) ? "counted" : "estimated";
 }
 
 // Nothing of the model itself is known, so its identity is where it stands and what it is asked.
@@ -421,7 +451,7 @@ static void describe(struct endpoint *n, const struct provider_options *o) {
     json_put(identity, "api", json_text_c(p->api ? p->api : "chat"));
     json_put(identity, "max_tokens_key", json_text_c(n->dialect.max_tokens));
     if (p->body != NULL) json_put(identity, "body", json_text_c(p->body));
-    json_put(identity, "length", json_text_c(count_word(n)));
+    json_put(identity, "length", json_text_c(count_word(n, p)));
     json_put(identity, "shortfall_ppm", json_integer(n->shortfall_ppm));
     if (n->counting != NULL)
         for (const char *const *key =
@@ -442,7 +472,7 @@ static int open_parts(struct endpoint *n, const struct provider_options *o, stru
                                                  .context_tokens = o->context_tokens};
     n->shortfall_ppm = p->shortfall_ppm >= 0   ? p->shortfall_ppm
                        : n->base.can.exact_ids ? SHORTFALL_EXACT_PPM
-                       : n->counting != NULL   ? SHORTFALL_COUNTED_PPM
+                       : is_counted(n, p)      ? SHORTFALL_COUNTED_PPM
                                                : SHORTFALL_ESTIMATED_PPM;
     n->retry = (struct retry_policy){.attempts_most = p->attempts,
                                      .first_ms = FIRST_PAUSE_MS,

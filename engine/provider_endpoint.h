@@ -8,8 +8,9 @@
 // and turns; the server gets the messages and applies its own template. With `api: text` and `ids`
 // the prompt is rendered and tokenized here, by the tokenizer and template of `count_file`.
 //
-// How long a prompt is: exact with `api: ids`; counted with a count_file (its template and
-// tokenizer stand for the server's); else estimated, at four bytes a token. What the server says it
+// How long a prompt is: exact with `api: ids` and `text`; counted with a count_file (its template
+// and tokenizer stand for the server's) or by the server's own tokenizer; else estimated, at four
+// bytes a token. What the server says it
 // got is compared with that, and less than allowed is an undelivered prompt.
 //
 // Reason codes. Of errors, after as many attempts as the policy makes: "unreachable", "dropped",

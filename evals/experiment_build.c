@@ -12,7 +12,7 @@ static int64_t load_price(const json_t *price, const char *key) {
     return text != NULL && scalar_decimal(str_from(text), 6, &value) == 0 ? value : 0;
 }
 
-// What counts is the word `usage`, or else a file.
+// What counts is one of the words `usage` and `tokenize`, or else a file.
 static void build_endpoint(struct load *l, const json_t *o, struct provider_endpoint *out) {
     const char *count = json_string_value(json_object_get(o, "count"));
     *out = (struct provider_endpoint){
@@ -28,7 +28,8 @@ static void build_endpoint(struct load *l, const json_t *o, struct provider_endp
         .reply_seconds = (int)load_integer(o, "reply_seconds", 1),
         .shortfall_ppm = json_object_get(o, "shortfall") ? load_share(o, "shortfall") : -1,
     };
-    if (count != NULL && strcmp(count, "usage") != 0)
+    out->count_there = count != NULL && strcmp(count, "tokenize") == 0;
+    if (count != NULL && strcmp(count, "usage") != 0 && !out->count_there)
         out->count_file = load_path(l, json_object_get(o, "count"));
 }
 

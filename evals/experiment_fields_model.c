@@ -80,7 +80,8 @@ const struct field model_fields[] = {
      .type = FIELD_PATH,
      .with = "endpoint",
      .fallback = "usage",
-     .help = "what counts prompts: a GGUF file; usage: bytes, and the server's own count"},
+     .help =
+         "what counts prompts: a GGUF file, the server's own route (tokenize), or bytes (usage)"},
     {.key = "shortfall",
      .type = FIELD_SHARE,
      .with = "endpoint",

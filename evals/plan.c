@@ -115,7 +115,7 @@ int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int6
 static void warnings_make(struct planner *p) {
     if (p->estimated)
         planner_warn(p, "a model gives no exact token ids: lengths and spans are estimates (served "
-                        "models: count: FILE names a tokenizer)");
+                        "models: count: FILE or count: tokenize)");
     if (p->spelled != NULL)
         planner_warn(
             p, arena_printf(p->a,

@@ -31,7 +31,7 @@ static const char *how_counted(const json_t *models, const char *id) {
         if (known == NULL || word == NULL || strcmp(known, id) != 0) continue;
         if (strcmp(word, "exact") == 0) return "exact: the token ids that were sent";
         if (strcmp(word, "counted") == 0)
-            return "counted, by a tokenizer and a template that stand for the server's";
+            return "counted, by the server's tokenizer or one that stands for it";
     }
     return "estimated, at four bytes a token";
 }

@@ -355,6 +355,85 @@ static void settings_are_checked(void **state) {
     ASSERT_FAILS(open_with(&o, true, &p, &e), e, ERR_IO, "count: ");
 }
 
+// ---- counting there ----
+
+static bool renders; // as llama-server does; else as vLLM
+
+static int words_in(struct str s) {
+    int n = 0;
+    for (size_t i = 0; i < s.n; i++) n += s.p[i] != ' ' && (i == 0 || s.p[i - 1] == ' ');
+    return n;
+}
+
+static struct str string_of(const json_t *o, const char *key) {
+    const char *text = json_string_value(json_object_get(o, key));
+    return str_from(text != NULL ? text : "");
+}
+
+// A word is a token; a message costs three, a rendered one by the words of its marks.
+static void count_words(void *context, const struct http_server_request *r,
+                        struct http_server_answer *a) {
+    json_t *o = json_loadb(r->body.p, r->body.n, 0, NULL), *message;
+    const json_t *messages = json_object_get(o, "messages");
+    size_t i;
+    int n = 0;
+    (void)context;
+    if (str_equal_c(r->path, "/apply-template") && renders) {
+        buf_add_c(&a->body, "{\"prompt\":\"");
+        json_array_foreach((json_t *)(uintptr_t)messages, i, message)
+            buf_printf(&a->body, "[ role ] " STR_FMT " ", STR_ARG(string_of(message, "content")));
+        buf_add_c(&a->body, "[ reply ]\"}");
+    } else if (!str_equal_c(r->path, "/tokenize")) {
+        a->status = 404;
+    } else if (renders) {
+        buf_add_c(&a->body, "{\"tokens\":[");
+        n = words_in(string_of(o, "content"));
+        for (int k = 0; k < n; k++) buf_printf(&a->body, "%s%d", k > 0 ? "," : "", k);
+        buf_add_c(&a->body, "]}");
+    } else {
+        json_array_foreach((json_t *)(uintptr_t)messages, i, message) n +=
+            3 + words_in(string_of(message, "content"));
+        n += messages != NULL ? 3 : words_in(string_of(o, "prompt"));
+        buf_printf(&a->body, "{\"count\":%d,\"max_model_len\":100,\"tokens\":[1]}", n);
+    }
+    json_decref(o);
+}
+
+static void the_server_counts(void **state) {
+    (void)state;
+    struct http_server *counting = http_server_open(count_words, NULL);
+    char there[64];
+    snprintf(there, sizeof there, "http://127.0.0.1:%d/v1", http_server_port(counting));
+    struct provider_endpoint o = endpoint_of();
+    o.count_there = true;
+    o.url = there;
+    for (int way = 0; way < 2; way++) {
+        renders = way == 1;
+        struct provider *p;
+        struct provider_piece *pieces, text = {STR("one two three"), false};
+        struct provider_message messages[] = {
+            {.role = STR("system"), .text = STR("be brief")},
+            {.role = STR("user"), .text = STR("four words are here")}};
+        struct provider_ids ids;
+        size_t count;
+        struct err e = {0};
+        ASSERT_OK(open_with(&o, true, &p, &e), e);
+        ASSERT_OK(p->ops->tokenize(p, &text, 1, test_arena, &ids, &e), e);
+        assert_true(ids.count == 3 && ids.ids == NULL);
+        ASSERT_OK(p->ops->render(p, messages, 2, test_arena, &pieces, &count, &e), e);
+        ASSERT_OK(p->ops->tokenize(p, pieces, count, test_arena, &ids, &e), e);
+        assert_int_equal(ids.count, 3 + 2 + 3 + 4 + 3);
+        assert_string_equal(json_string_value(json_object_get(p->what.identity, "length")),
+                            "counted");
+        p->ops->close(p);
+    }
+    http_server_close(counting);
+    struct provider *p;
+    struct err e = {0};
+    o.url = url; // which has no such route
+    ASSERT_FAILS(open_with(&o, true, &p, &e), e, ERR_PROVIDER, "neither a count nor a list");
+}
+
 static int open_server(void **state) {
     (void)state;
     server = http_server_open(script, NULL);
@@ -378,6 +457,7 @@ int main(void) {
         TEST(an_interruption_keeps_what_is_under_way),
         TEST(what_is_sent_is_what_was_rendered),
         TEST(settings_are_checked),
+        TEST(the_server_counts),
     };
     return cmocka_run_group_tests_name("provider_endpoint", tests, open_server, close_server);
 }
