@@ -68,20 +68,24 @@ NUM_FUNCTION float num_from_bf16(uint16_t h) {
     return num_float((uint32_t)h << 16);
 }
 
-// 2^x: x = n + f with n the nearest integer; the polynomial in f; n is added to the exponent.
-// Exact for integers. A NaN gives +0 (callers multiply by what made the NaN, or refuse it before).
-NUM_FUNCTION float num_exp2(float x) {
-    float inside = x >= NUM_E_MIN ? x : NUM_E_MIN;
-    inside = inside < NUM_E_MAX ? inside : 0.0f;
-    float shifted = inside + NUM_ROUND;
-    float f = inside - (shifted - NUM_ROUND);
+// 2^x for x in [NUM_E_MIN, NUM_E_MAX): x = n + f with n the nearest integer; the polynomial in f; n
+// is added to the exponent. Exact for integers.
+NUM_FUNCTION float num_exp2_inside(float x) {
+    float shifted = x + NUM_ROUND;
+    float f = x - (shifted - NUM_ROUND);
     float p = fmaf(NUM_E6, f, NUM_E5);
     p = fmaf(p, f, NUM_E4);
     p = fmaf(p, f, NUM_E3);
     p = fmaf(p, f, NUM_E2);
     p = fmaf(p, f, NUM_E1);
     p = fmaf(p, f, 1.0f);
-    float y = num_float(num_bits(p) + (num_bits(shifted) << 23));
+    return num_float(num_bits(p) + (num_bits(shifted) << 23));
+}
+
+// 2^x. A NaN gives +0 (callers multiply by what made the NaN, or refuse it before).
+NUM_FUNCTION float num_exp2(float x) {
+    float inside = x >= NUM_E_MIN ? x : NUM_E_MIN;
+    float y = num_exp2_inside(inside < NUM_E_MAX ? inside : 0.0f);
     y = x >= NUM_E_MAX ? INFINITY : y;
     return x >= NUM_E_MIN ? y : 0.0f;
 }

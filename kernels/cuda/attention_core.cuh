@@ -54,20 +54,29 @@ template <int E> struct attention_stage {
     static constexpr int elements = ATTENTION_TILE * tile_shape<chunks>::stride;
 };
 
-// Sends columns of a tile, `tile` counted from the start of the sequence, of K or V of KV head g on
-// their way. Only `keys`, absolute positions, are read; others become zeros.
+// Where columns of a tile, `tile` counted from the start of the sequence, of K or V of KV head g
+// stand.
+template <int E>
+static __device__ __forceinline__ const uint16_t *
+attention_source(const struct attention_args &a, const struct attention_span &span, uint32_t g,
+                 bool v, int tile, int part) {
+    const uint16_t *layer = (const uint16_t *)(span.pages[tile / ATTENTION_TILES] + a.page_offset);
+    return layer + ((size_t)(v ? a.G : 0) + g) * ATTENTION_PAGE * E +
+           tile % ATTENTION_TILES * ATTENTION_TILE * E + part * attention_stage<E>::columns;
+}
+
+// Sends them on their way. Only `keys`, absolute positions, are read; others become zeros.
 template <int E, int THREADS>
 static __device__ __forceinline__ void
-attention_load(const struct attention_args &a, const struct attention_span &span, uint32_t g,
-               struct attention_keys keys, bool v, int tile, int part, uint16_t *stage) {
+attention_load(const uint16_t *from, struct attention_keys keys, int tile, uint16_t *stage) {
     typedef attention_stage<E> shape;
-    const uint16_t *layer = (const uint16_t *)(span.pages[tile / ATTENTION_TILES] + a.page_offset);
-    const uint16_t *from = layer + ((size_t)(v ? a.G : 0) + g) * ATTENTION_PAGE * E +
-                           tile % ATTENTION_TILES * ATTENTION_TILE * E + part * shape::columns;
-    // Unrolled wholly, its addresses take the registers that outputs of 256 columns need.
-#pragma unroll 2
-    for (int i = 0; i < ATTENTION_TILE * shape::chunks / THREADS; i++) {
-        int n = (int)threadIdx.x + i * THREADS, row = n / shape::chunks, chunk = n % shape::chunks;
+    constexpr int at_once = THREADS / shape::chunks; // rows; threads that are left over do nothing
+    const int thread = gpu_opaque((int)threadIdx.x);
+    const int chunk = thread % shape::chunks, start = thread / shape::chunks;
+#pragma unroll
+    for (int i = 0; i < (ATTENTION_TILE + at_once - 1) / at_once; i++) {
+        int row = start + i * at_once;
+        if (start >= at_once || row >= ATTENTION_TILE) break;
         cp_async16(tile_at<shape::chunks>(stage, row, chunk), from + row * E + chunk * TILE_CHUNK,
                    attention_sees(keys, tile * ATTENTION_TILE + row));
     }
@@ -83,22 +92,9 @@ static __device__ __forceinline__ bool attention_finite(float x) {
     return (num_bits(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-// num_exp2 for x within [NUM_E_MIN, 0]. What comes from a NaN is no finite bf16 value.
-static __device__ __forceinline__ float attention_exp2_inside(float x) {
-    float shifted = x + NUM_ROUND;
-    float f = x - (shifted - NUM_ROUND);
-    float p = fmaf(NUM_E6, f, NUM_E5);
-    p = fmaf(p, f, NUM_E4);
-    p = fmaf(p, f, NUM_E3);
-    p = fmaf(p, f, NUM_E2);
-    p = fmaf(p, f, NUM_E1);
-    p = fmaf(p, f, 1.0f);
-    return num_float(num_bits(p) + (num_bits(shifted) << 23));
-}
-
 // num_exp2 for x <= 0, as all exponents of a softmax are.
 static __device__ __forceinline__ float attention_exp2(float x) {
-    float y = attention_exp2_inside(x >= NUM_E_MIN ? x : NUM_E_MIN);
+    float y = num_exp2_inside(x >= NUM_E_MIN ? x : NUM_E_MIN);
     return x >= NUM_E_MIN ? y : 0.0f;
 }
 
@@ -121,6 +117,49 @@ static __device__ __forceinline__ uint32_t attention_pack(float low, float high)
     uint32_t bits;
     memcpy(&bits, &pair, sizeof bits);
     return bits;
+}
+
+// Weights rounded to bf16, by an approximation instead of the polynomial, with a test of the
+// rounding (Ziv 1991): the two differ by less than ATTENTION_APART units in the last place of fp32,
+// gpu_exp2_approx by at most 4 from the true value (2^-22 of it) and the polynomial by at most 1.
+// So they round to the same bf16 value but where the approximation lies that near to the middle of
+// two, which is once in 4,096 times.
+#define ATTENTION_APART 8u
+
+// Of weights that were tried: how near the nearest came to a middle, and the least.
+struct attention_trial {
+    uint32_t nearest;
+    __nv_bfloat162 least;
+};
+
+static __device__ __forceinline__ struct attention_trial attention_trial_of() {
+    return {UINT32_MAX, __floats2bfloat162_rn(1.0f, 1.0f)};
+}
+
+// The lower half of an fp32 number is what rounding drops: its middle is 0x8000.
+static __device__ __forceinline__ uint32_t attention_nearest(uint32_t nearest, float weight) {
+    return min(nearest, (num_bits(weight) << 16) + ((0x8000u + ATTENTION_APART) << 16));
+}
+
+static __device__ __forceinline__ uint32_t attention_try(float x0, float x1,
+                                                         struct attention_trial &trial) {
+    float p0 = gpu_exp2_approx(x0), p1 = gpu_exp2_approx(x1);
+    trial.nearest = attention_nearest(attention_nearest(trial.nearest, p0), p1);
+    __nv_bfloat162 pair = __floats2bfloat162_rn(p0, p1);
+    trial.least = __hmin2(trial.least, pair);
+    uint32_t bits;
+    memcpy(&bits, &pair, sizeof bits);
+    return bits;
+}
+
+// Whether the polynomial has to tell; with `zeros` also where a weight is zero, which may come from
+// a score of -infinity.
+static __device__ __forceinline__ bool attention_undecided(const struct attention_trial &trial,
+                                                           bool zeros) {
+    uint32_t least;
+    memcpy(&least, &trial.least, sizeof least);
+    bool zero = (least & 0xffffu) == 0 || least >> 16 == 0;
+    return trial.nearest < ATTENTION_APART << 17 || (zeros && zero);
 }
 
 // What a new block does to the sums before it.

@@ -130,8 +130,9 @@ static __device__ __forceinline__ void decode_load(const struct attention_args &
     int of_k = w.tiles * shape::parts, at = step < of_k ? step : step - of_k;
     int tile = (int)w.block * ATTENTION_TILES + w.tile + at / shape::parts;
     if (step < 2 * of_k)
-        attention_load<E, DECODE_THREADS>(a, w.span, w.g, w.keys, step >= of_k, tile,
-                                          at % shape::parts, shared->stages[step % shape::stages]);
+        attention_load<E, DECODE_THREADS>(
+            attention_source<E>(a, w.span, w.g, step >= of_k, tile, at % shape::parts), w.keys,
+            tile, shared->stages[step % shape::stages]);
     cp_async_commit();
 }
 

@@ -56,6 +56,21 @@ static __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&r)[4], const
                  : "memory");
 }
 
+// 2^x within 2^-22 of it (PTX manual, ex2.approx.ftz): below 2^-126 +0, of a NaN a NaN. Bits differ
+// between devices: only for what does not depend on them.
+static __device__ __forceinline__ float gpu_exp2_approx(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// x, of which the compiler does not know that it is: what is computed from it in a loop is computed
+// there each time, where it would else be kept in registers that are needed.
+static __device__ __forceinline__ int gpu_opaque(int x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
 // Copies 16 bytes from global to shared memory behind the thread's back; zeros when not `valid`.
 // The bytes may be read after the cp_async_wait that covers the copy's group, by this thread; by
 // others after a barrier behind it.

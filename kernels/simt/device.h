@@ -44,6 +44,12 @@
 #define mma_bf16_16816(c, a, b) simt::mma_bf16(SIMT_SITE("mma.m16n8k16"), (c), (a), (b))
 #define ldmatrix_x4(r, row) simt::ldmatrix(SIMT_SITE("ldmatrix.x4"), false, (r), (row))
 #define ldmatrix_x4_trans(r, row) simt::ldmatrix(SIMT_SITE("ldmatrix.x4.trans"), true, (r), (row))
+inline float gpu_exp2_approx(float x) {
+    return simt::exp2_approximated(x);
+}
+inline int gpu_opaque(int x) {
+    return x;
+}
 #define cp_async16(to, from, valid) simt::copy_begin((to), (from), (valid))
 #define cp_async_commit() simt::copy_commit()
 #define cp_async_wait(left) simt::copy_end(left)

@@ -1,11 +1,14 @@
 // Device functions that NVIDIA's headers do not give to the host. Only those with one defined
-// result are here: approximations (__expf, rsqrtf, ex2.approx) would differ between the two builds.
+// result are here: approximations (__expf, rsqrtf) would differ between the two builds. The one
+// that a kernel may use, because its results must not depend on it, is as wrong as it may be.
 #ifndef LACUNA_KERNELS_SIMT_DEVICE_ARITHMETIC_H
 #define LACUNA_KERNELS_SIMT_DEVICE_ARITHMETIC_H
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+
+#include "kernels/numerics.h"
 
 template <class to, class from> to simt_bits(from value) {
     static_assert(sizeof(to) == sizeof(from), "a change of type keeps the bits");
@@ -38,6 +41,17 @@ inline float __fmul_rn(float a, float b) {
 inline float __fdiv_rn(float a, float b) {
     return a / b;
 }
+namespace simt {
+// ex2.approx.ftz.f32: 2^x, above or below by the bits of x by nearly as much as is allowed.
+inline float exp2_approximated(float x) {
+    if (x != x) return x;
+    const uint32_t hash = simt_bits<uint32_t>(x) * 2654435769u;
+    const double error = hash >> 31 ? 0x1.6p-23 : -0x1.6p-23; // the polynomial's own comes to it
+    const double y = (double)num_exp2(x) * (1.0 + error);
+    return y < 0x1p-126 ? 0.0f : (float)y;
+}
+} // namespace simt
+
 inline float __frcp_rn(float x) {
     return 1.0f / x;
 }
