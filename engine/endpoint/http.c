@@ -3,6 +3,7 @@
 #include "engine/base/clock.h"
 #include "engine/endpoint/secret.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <curl/curl.h>
 #include <errno.h>
@@ -165,8 +166,9 @@ int http_start(struct http_client *c, const char *url, struct str body, void *ow
 // ---- what came of it ---------------------------------------------------------------------------
 
 static bool host_is_loopback(const char *host) {
-    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "[::1]") == 0;
+    struct in_addr address;
+    if (inet_pton(AF_INET, host, &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0;
 }
 
 static bool same_part(CURLU *a, CURLU *b, CURLUPart part) {

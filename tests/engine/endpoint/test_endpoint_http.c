@@ -268,6 +268,8 @@ static void addresses_are_checked(void **state) {
         {"http://localhost:8000/v1", NULL, false},
         {"http://[::1]:8000/v1", NULL, false},
         {"http://gpu-7:8000/v1", NULL, true},
+        {"http://127.example.com/v1", NULL, true},
+        {"http://127.8.0.1/v1", NULL, false},
         {"gpu-7:8000/v1", "is no address such as", false},
         {"ftp://host/v1", "is no address such as", false},
         {"https://", "is no address such as", false},
