@@ -72,6 +72,7 @@ int32_t sampler_draw(struct sampler *s, const float *logits, double temperature,
     double total = 0;
     for (uint32_t i = 0; i < s->V; i++) {
         s->weight[i] = cpu_exp((logits[s->order[i].id] - first) / temperature);
+        if (s->weight[i] < total * 0x1p-54) break; // neither this nor a smaller one moves the sum
         total += s->weight[i];
     }
     uint32_t kept = 0;
