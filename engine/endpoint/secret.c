@@ -22,7 +22,7 @@ int secret_check(const char *key, const char *name, struct err *e) {
 }
 
 void secret_hide(const char *key, char *bytes, size_t n) {
-    if (key == NULL) return;
+    if (key == NULL || n == 0) return;
     const size_t length = strlen(key);
     for (char *p = bytes; (p = memmem(p, n - (size_t)(p - bytes), key, length)) != NULL;)
         memset(p, '*', length);
