@@ -5,22 +5,16 @@
 
 #include "kernels/numerics.h"
 
-// 2^f of lanes within [NUM_E_MIN, NUM_E_MAX), where x = n + f; *shifted becomes n + NUM_ROUND.
-static inline struct lanes lanes_exp2_fraction(struct lanes x, struct lanes *shifted) {
-    *shifted = lanes_add(x, lanes_set(NUM_ROUND));
-    struct lanes f = lanes_sub(x, lanes_sub(*shifted, lanes_set(NUM_ROUND)));
+// 2^x of lanes within [NUM_E_MIN, NUM_E_MAX).
+static inline struct lanes lanes_exp2_inside(struct lanes x) {
+    struct lanes shifted = lanes_add(x, lanes_set(NUM_ROUND));
+    struct lanes f = lanes_sub(x, lanes_sub(shifted, lanes_set(NUM_ROUND)));
     struct lanes p = lanes_fma(lanes_set(NUM_E6), f, lanes_set(NUM_E5));
     p = lanes_fma(p, f, lanes_set(NUM_E4));
     p = lanes_fma(p, f, lanes_set(NUM_E3));
     p = lanes_fma(p, f, lanes_set(NUM_E2));
     p = lanes_fma(p, f, lanes_set(NUM_E1));
-    return lanes_fma(p, f, lanes_set(1.0f));
-}
-
-// 2^x of lanes within [NUM_E_MIN, NUM_E_MAX).
-static inline struct lanes lanes_exp2_inside(struct lanes x) {
-    struct lanes shifted, p = lanes_exp2_fraction(x, &shifted);
-    return lanes_exponent(p, shifted);
+    return lanes_exponent(lanes_fma(p, f, lanes_set(1.0f)), shifted);
 }
 
 static inline struct lanes lanes_exp2(struct lanes x) {
