@@ -40,7 +40,11 @@ static void script(void *context, const struct http_server_request *r,
     if (strcmp(path, "headers") == 0) a->header_lines = 100000;
     if (strcmp(path, "endless") == 0) a->endless = true, a->length = -2;
     if (strcmp(path, "long") == 0) a->length = 1000, a->sent_most = 5;
-    if (strcmp(path, "short") == 0) a->length = 5;
+    if (strcmp(path, "short") == 0) {
+        a->length = 5;
+        // Else the surplus may meet the next request on the connection.
+        buf_add_c(&a->headers, "Connection: close\r\n");
+    }
     if (strcmp(path, "unsaid") == 0) a->length = -2;
     if (strcmp(path, "drop") == 0) a->drop = true;
     if (strcmp(path, "garbage") == 0) buf_add(&a->raw, "\0\1\2 no HTTP at all\r\n\r\n", 23);
@@ -157,11 +161,7 @@ static void every_fault_ends_and_is_told_apart(void **state) {
     }
     const struct http_reply *r = post(&k, "short");
     if (!str_equal_c(r->body, "{\"who")) fail_msg("short: " STR_FMT, STR_ARG(r->body));
-    // The client goes on as if nothing had been, at the latest when a request has met the
-    // connection that the server was closing meanwhile: it is told as dropped, never sent again
-    // unasked.
-    r = post(&k, "chat");
-    if (r->failure == HTTP_DROPPED) r = post(&k, "chat");
+    r = post(&k, "chat"); // the client goes on as if nothing had been
     assert_int_equal(r->status, 200);
     close_kit(&k);
 }
