@@ -84,6 +84,7 @@ static void nothing_is_asked_for_twice(void **state) {
             kill(child, SIGKILL);
             assert_int_equal(waitpid(child, &status, 0), child);
             kills += WIFSIGNALED(status);
+            http_server_settle(m.server);
             int64_t now = recorded(folder), asked = http_server_requests(m.server) - before;
             assert_in_range(now, done, TRIALS);
             assert_in_range(asked, now - done, TRIALS - done); // those in flight were lost

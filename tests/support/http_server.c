@@ -225,6 +225,31 @@ void http_server_close(struct http_server *s) {
     free(s);
 }
 
+static bool all_ended(struct http_server *s) {
+    bool ended = true;
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < s->connection_count; i++) ended &= s->connections[i]->ended;
+    pthread_mutex_unlock(&s->lock);
+    return ended;
+}
+
+// Connections are accepted in order: when this one is answered, none waits before it.
+static void knock(int port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int knocking = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char bytes[64];
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(knocking, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(send(knocking, "?", 1, MSG_NOSIGNAL), 1);
+    while (recv(knocking, bytes, sizeof bytes, 0) > 0) continue;
+    close(knocking);
+}
+
+void http_server_settle(struct http_server *s) {
+    knock(s->port);
+    while (!all_ended(s)) usleep(1000);
+}
+
 int http_server_port(const struct http_server *s) {
     return s->port;
 }

@@ -33,6 +33,9 @@ struct http_server;
 struct http_server *http_server_open(http_server_script *script, void *context);
 void http_server_close(struct http_server *s); // drops what is in progress
 int http_server_port(const struct http_server *s);
+// Waits until every client that is gone by now has been noticed: all that it sent was counted.
+// Clients that stay would be waited for without end.
+void http_server_settle(struct http_server *s);
 int http_server_requests(struct http_server *s); // answered or dropped so far
 int http_server_most_at_once(struct http_server *s);
 
