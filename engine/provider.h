@@ -122,8 +122,9 @@ struct provider_request {
 // What a server says about one reply.
 struct provider_served {
     int64_t prompt_tokens; // -1: it does not say
-    const char *model;     // as it calls itself; NULL: it does not say
-    int attempts;          // requests that this reply took
+    // As it calls the model and its own state, and the program that answers; NULL: it does not say.
+    const char *model, *fingerprint, *server;
+    int attempts; // requests that this reply took
 };
 
 struct provider_completion {

@@ -55,7 +55,6 @@ struct endpoint {
     int flight_count;
     struct rng pauses;
     uint64_t hold_until_ns; // the server asked everybody to wait
-    const char *model;      // as the first reply called it; NULL: none did
     atomic_bool cancelled;
 };
 
@@ -199,6 +198,7 @@ static void flight_end(struct endpoint *n, struct flight *f) {
 struct outcome {
     const char *code, *why; // code NULL: a reply
     struct dialect_reply reply;
+    const char *server; // the program behind the response; NULL: it does not say
 };
 
 static const char *failure_code(enum http_failure failure) {
@@ -228,6 +228,7 @@ static void read_response(struct endpoint *n, const struct http_reply *r, struct
     }
     attempt->retry_after = r->retry_after;
     attempt->status = r->status;
+    if (r->server.n > 0 && utf8_valid(r->server)) out->server = str_to_c(a, r->server);
     if (r->status == 200) {
         dialect_reply_read(n->dialect.api, r->body, a, &out->reply);
         out->code = out->reply.code;
@@ -262,30 +263,19 @@ static bool send_again(struct endpoint *n, struct flight *f, const struct retry_
     return true;
 }
 
-static bool model_changed(struct endpoint *n, const char *model) {
-    if (model == NULL) return false;
-    if (n->model == NULL) n->model = arena_strdup(n->arena, model);
-    return strcmp(n->model, model) != 0;
-}
-
-// A reply whose model or prompt is not the one that was asked for is none.
+// A reply to less than the prompt is none.
 static void check_reply(struct endpoint *n, const struct flight *f, struct arena *a,
                         struct outcome *o, struct provider_completion *out) {
     const struct dialect_reply *r = &o->reply;
     const int64_t ours = f->prompt_tokens;
-    if (model_changed(n, r->model)) {
-        o->code = "model_changed";
-        o->why = arena_printf(a, "model %s answered, and %s before", r->model, n->model);
-    } else if (r->prompt_tokens >= 0 &&
-               (ours - r->prompt_tokens) * 1000000 > ours * n->shortfall_ppm) {
-        out->undelivered = true;
-        o->code = "prompt_truncated";
-        o->why =
-            arena_printf(a,
-                         "the server counts %lld prompt tokens where %lld were sent; a context "
-                         "that it was started with may be shorter than the prompt",
-                         (long long)r->prompt_tokens, (long long)ours);
-    }
+    if (r->prompt_tokens < 0 || (ours - r->prompt_tokens) * 1000000 <= ours * n->shortfall_ppm)
+        return;
+    out->undelivered = true;
+    o->code = "prompt_truncated";
+    o->why = arena_printf(a,
+                          "the server counts %lld prompt tokens where %lld were sent; a context "
+                          "that it was started with may be shorter than the prompt",
+                          (long long)r->prompt_tokens, (long long)ours);
 }
 
 static void complete(struct endpoint *n, const struct flight *f, struct outcome *o, struct arena *a,
@@ -307,6 +297,8 @@ static void complete(struct endpoint *n, const struct flight *f, struct outcome 
     out->tokens = (int)o->reply.tokens;
     served->prompt_tokens = o->reply.prompt_tokens;
     served->model = o->reply.model;
+    served->fingerprint = o->reply.fingerprint;
+    served->server = o->server;
 }
 
 // False: nothing to give yet.

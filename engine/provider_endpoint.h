@@ -16,8 +16,9 @@
 // Reason codes. Of errors, after as many attempts as the policy makes: "unreachable", "dropped",
 // "timeout", "http_503" (any status). At once: "tls", "redirect", "too_large", "not_http",
 // "http_401" (any status that says the same again), "server_error" (an error in a reply with status
-// 200), "no_choice", "empty_choice", "endpoint_schema" (a reply of another shape), "model_changed"
-// (another model than before answered). Of undelivered prompts: "prompt_truncated".
+// 200), "no_choice", "empty_choice", "endpoint_schema" (a reply of another shape). Of undelivered
+// prompts: "prompt_truncated". Which model a server says that answered is told with the reply;
+// whether it is still the same one is the run's matter (evals/served.h).
 #ifndef LACUNA_ENGINE_PROVIDER_ENDPOINT_H
 #define LACUNA_ENGINE_PROVIDER_ENDPOINT_H
 

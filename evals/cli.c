@@ -37,7 +37,9 @@ const struct cli_verb cli_verbs[] = {
      cli_prompt},
     {"repeat", "RUN KEY", "run one trial again and compare",
      "Takes the prompt from the record. Exit code 1 when the reply is another one, or where the\n"
-     "record has evidence, when the model looked elsewhere.",
+     "record has evidence, when the model looked elsewhere. A served model may well reply "
+     "otherwise;\n"
+     "when another model or fingerprint answers than then, that is told.",
      cli_repeat},
     {"try", "EXPERIMENT CONSTRAINT", "judge a reply given on stdin: verdict, match, why",
      "Reads the reply from stdin (one line break at its end is left out) and judges it as a run\n"

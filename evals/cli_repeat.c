@@ -2,6 +2,7 @@
 #include "evals/cli.h"
 #include "evals/evidence.h"
 #include "evals/run_setup.h"
+#include "evals/served.h"
 
 #include "engine/base/json.h"
 #include "engine/base/log.h"
@@ -17,6 +18,13 @@ static void compare_models(const struct record *r, const struct provider *p, int
     if (before != NULL && now != NULL && strcmp(before, now) != 0)
         log_warn("the model is another one than the record's: sha256 %.12s... then, %.12s... now",
                  before, now);
+}
+
+static void compare_served(const struct record_outcome *o, const struct provider_completion *c,
+                           struct arena *a) {
+    const struct record_server now = served_by(c->served);
+    if (c->served != NULL && !served_same(&o->server, &now))
+        log_warn("%s answered then, %s now", served_words(&o->server, a), served_words(&now, a));
 }
 
 // What the provider said, and what a record would keep of where the model looked (NULL: nothing).
@@ -118,6 +126,7 @@ static int repeat(const char *folder, const char *key, const struct run_options 
     if (result == 0) result = record_get_evidence(r, trial, a, &then, e);
     if (result == 0) result = compute(x, r, &r->trials[trial], options, a, &now, e);
     if (result == 0) {
+        compare_served(r->outcomes[trial], &now.c, a);
         show(r->outcomes[trial], &now.c);
         bool looked_alike = compare_evidence(then, now.evidence);
         *same = is_same(r->outcomes[trial], &now.c) && looked_alike;

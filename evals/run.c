@@ -141,6 +141,7 @@ static void outcome_of(const struct provider_completion *c, const struct experim
     o->tokens = c->tokens;
     if (c->served != NULL && c->served->prompt_tokens > 0)
         o->served_prompt_tokens = (uint32_t)c->served->prompt_tokens;
+    o->server = served_by(c->served);
     o->finish = provider_finish_name(c->finish);
     thinking_answer(c->text, m->think_open, m->think_close, o->answer);
 }
@@ -244,8 +245,10 @@ static int take_completion(struct loop *l, struct arena *a, bool *any, struct er
              (long long)c.ticket);
     l->in_flight--;
     struct record_outcome o;
+    const struct record_trial *first = &l->run->record->trials[l->groups[c.ticket].trials[0]];
     outcome_of(&c, l->model, a, &o);
-    run_cost_settle(l->run, &l->run->record->trials[l->groups[c.ticket].trials[0]], &o);
+    run_cost_settle(l->run, first, &o);
+    TRY(run_served_check(l->run, first, &o, a, e));
     return record_group(l->run, &l->groups[c.ticket], &o, &c, NULL, a, e);
 }
 
@@ -471,6 +474,7 @@ static int run_all(struct run *r, const char *folder, struct arena *a, struct ru
     TRY(record_open(folder, a, &r->record, e));
     bool merging = r->options->shard_count > 0;
     int result = run_cost_begin(r, e);
+    if (result == 0) result = run_served_begin(r, a, e);
     if (result == 0) result = run_reuse_find(r, a, e);
     if (result == 0) result = merging ? run_take_shards(r, e) : run_pass(r, false, e);
     if (result == 0 && !merging && r->options->retry_errors && !atomic_load(&interrupted))

@@ -6,6 +6,7 @@
 #include "evals/check.h"
 #include "evals/reuse.h"
 #include "evals/run.h"
+#include "evals/served.h"
 
 struct run {
     const struct experiment *x;
@@ -21,6 +22,8 @@ struct run {
     int64_t trials_done;
     int64_t cost_spent, cost_reserved; // evals/cost.h; reserved: of what is in flight, at the most
     bool over_cost;                    // what is next could go beyond the bound
+    struct served_list *served;        // [model] what answered so far
+    struct arena *served_arena;
     char host[256];
 };
 
@@ -40,6 +43,13 @@ bool run_cost_reserve(struct run *r, const struct record_trial *t);
 void run_cost_settle(struct run *r, const struct record_trial *t, const struct record_outcome *o);
 // Says what was spent, in a run that has prices.
 int run_cost_note(struct run *r, struct err *e);
+
+// What answered before this start.
+int run_served_begin(struct run *r, struct arena *a, struct err *e);
+// Tells when something else answers than before. A reply of a model with another name than the
+// first one's becomes an error, "model_changed".
+int run_served_check(struct run *r, const struct record_trial *t, struct record_outcome *o,
+                     struct arena *a, struct err *e);
 
 // Takes over what the shards have, in plan order.
 int run_take_shards(struct run *r, struct err *e);

@@ -25,6 +25,7 @@ static int put_reply(struct run *r, const struct record_trial *t, const struct r
                                .id_count = then->id_count,
                                .tokens = then->tokens,
                                .served_prompt_tokens = then->served_prompt_tokens,
+                               .server = then->server,
                                .finish = then->finish};
     thinking_answer(o.reply, m->think_open, m->think_close, o.answer);
     json_t *timing = make_timing(r, t, reply);

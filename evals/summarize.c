@@ -354,6 +354,10 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     count_models(&t, out);
     out->complete = out->done == out->planned;
     warn_about_run(r, a, out);
+    for (int m = 0; m < x->model_count; m++) {
+        const char *text = served_warning(&t, m, a);
+        if (text != NULL) warn(out, text);
+    }
     take_tables(r, &t, a, out);
     aggregate_all(&t, a, &out->aggregates, &out->aggregate_count);
     contrast_all(&t, a, &out->contrasts, &out->contrast_count);

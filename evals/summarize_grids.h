@@ -32,5 +32,7 @@ void grids_thought(const struct tally *t, struct grids *out);
 // One grid a served model: where it is, and the server's own counts of the prompts. `identity`: of
 // the record.
 void grids_served(const struct tally *t, const json_t *identity, struct grids *out);
+// That more than one thing answered for this model, in words; NULL: as far as is known it did not.
+const char *served_warning(const struct tally *t, int model, struct arena *a);
 
 #endif

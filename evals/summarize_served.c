@@ -1,5 +1,6 @@
 // Models behind a server: what is known of them, and how long their prompts were by the server's
 // own count.
+#include "evals/served.h"
 #include "evals/summarize_grids.h"
 
 #include <string.h>
@@ -52,6 +53,55 @@ static void add_row(struct grids *l, struct summary_grid *g, const char *length,
     grids_row(l, g, cells);
 }
 
+// ---- what answered -----------------------------------------------------------------------------
+
+static void note_all(const struct tally *t, int model, struct arena *a, struct served_list *out) {
+    for (int64_t i = 0; i < t->trial_count; i++) {
+        const struct record_outcome *o = t->trials[i].outcome;
+        if (t->trials[i].model == model && o != NULL) served_note(out, &o->server, i, a);
+    }
+}
+
+static const char *or_none(const char *text) {
+    return text != NULL ? text : "-";
+}
+
+static void add_answering(const struct tally *t, int model, struct grids *l) {
+    static const char *const heads[] = {"model",   "fingerprint", "server",
+                                        "replies", "first trial", "last trial"};
+    struct served_list list = {0};
+    note_all(t, model, l->arena, &list);
+    if (list.count == 0) return;
+    struct summary_grid *g =
+        grids_add(l, arena_printf(l->arena, "What answered: %s", t->x->models[model].id),
+                  "As the server calls the model, its own state and its program.", heads, 6);
+    for (int i = 0; i < list.count; i++) {
+        const struct served_seen *s = &list.seen[i];
+        const char *const cells[] = {or_none(s->by.model),
+                                     or_none(s->by.fingerprint),
+                                     or_none(s->by.program),
+                                     arena_printf(l->arena, "%lld", (long long)s->replies),
+                                     t->trials[s->first].planned->key,
+                                     t->trials[s->last].planned->key};
+        grids_row(l, g, cells);
+    }
+}
+
+const char *served_warning(const struct tally *t, int model, struct arena *a) {
+    struct served_list list = {0};
+    note_all(t, model, a, &list);
+    if (list.count < 2) return NULL;
+    struct buf words = {0};
+    buf_printf(&words, "%s was not answered by one thing throughout", t->x->models[model].id);
+    for (int i = 0; i < list.count; i++)
+        buf_printf(&words, "%s %s (%lld replies)", i == 0 ? ":" : ";",
+                   served_words(&list.seen[i].by, a), (long long)list.seen[i].replies);
+    buf_add_c(&words, ". A difference between their trials may be theirs.");
+    return buf_take(&words, a).p;
+}
+
+// ---- the model ---------------------------------------------------------------------------------
+
 static void add_model(const struct tally *t, const json_t *models, int model, struct grids *l) {
     static const char *const heads[] = {"length", "prompts", "by the server's count",
                                         "mean difference from ours"};
@@ -60,8 +110,11 @@ static void add_model(const struct tally *t, const json_t *models, int model, st
         l, arena_printf(l->arena, "Served: %s", m->id),
         arena_printf(l->arena,
                      "%s at %s. Its bits are not under our control: the same request may get "
-                     "another reply. Lengths are %s.",
-                     m->endpoint.name, m->endpoint.url, how_counted(models, m->id)),
+                     "another reply. Sent by api %s%s%s. Lengths are %s.",
+                     m->endpoint.name, m->endpoint.url,
+                     m->endpoint.api != NULL ? m->endpoint.api : "chat",
+                     m->endpoint.body != NULL ? " with " : "",
+                     m->endpoint.body != NULL ? m->endpoint.body : "", how_counted(models, m->id)),
         heads, 4);
     for (int length = -1; length < t->length_count; length++) {
         struct counted c = {0};
@@ -71,6 +124,7 @@ static void add_model(const struct tally *t, const json_t *models, int model, st
         if (c.prompts == 0) continue;
         add_row(l, g, length < 0 ? "short" : arena_printf(l->arena, "%d", t->lengths[length]), &c);
     }
+    add_answering(t, model, l);
 }
 
 void grids_served(const struct tally *t, const json_t *identity, struct grids *out) {

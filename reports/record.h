@@ -118,6 +118,12 @@ struct record_evidence {
     int attention_count;
 };
 
+// What a server said that answered; NULL: it did not say.
+struct record_server {
+    const char *model, *fingerprint;
+    const char *program; // as its responses name it: "uvicorn"
+};
+
 struct record_outcome {
     int64_t trial;
     const char *key;
@@ -130,6 +136,7 @@ struct record_outcome {
     size_t id_count;
     int tokens;                    // of the reply; -1: a server did not say
     uint32_t served_prompt_tokens; // of the prompt, as a server counts them; 0: none said so
+    struct record_server server;   // of a reply that a server gave
     const char *finish;            // "stop", "length", "stop_string", "filter", "error"
     size_t answer[2];              // byte range that checks look at
     struct record_verdict *verdicts;

@@ -375,6 +375,15 @@ static json_t *write_ids(const struct record_outcome *o) {
     return ids;
 }
 
+static void put_server(json_t *reply, const struct record_server *s) {
+    json_t *o = json_object();
+    if (s->model != NULL) json_put(o, "model", json_text_c(s->model));
+    if (s->fingerprint != NULL) json_put(o, "fingerprint", json_text_c(s->fingerprint));
+    if (s->program != NULL) json_put(o, "program", json_text_c(s->program));
+    if (json_object_size(o) > 0) json_object_set(reply, "server", o);
+    json_decref(o);
+}
+
 static json_t *write_reply(const struct record_outcome *o) {
     json_t *reply = json_object();
     json_put_bytes(reply, "text", o->reply);
@@ -382,6 +391,7 @@ static json_t *write_reply(const struct record_outcome *o) {
     json_put(reply, "ids", write_ids(o));
     json_put(reply, "tokens", o->tokens < 0 ? json_null() : json_integer(o->tokens));
     if (o->served_prompt_tokens > 0) put_integer(reply, "prompt_tokens", o->served_prompt_tokens);
+    put_server(reply, &o->server);
     json_put(reply, "finish", json_text_c(o->finish));
     json_put(reply, "answer", pair(o->answer));
     return reply;
@@ -481,6 +491,10 @@ static int read_reply(const json_t *o, const char *where, struct arena *a,
         TRY(need_int(reply, "tokens", where, &out->tokens, e));
     if (json_object_get(reply, "prompt_tokens") != NULL)
         TRY(need_u32(reply, "prompt_tokens", where, &out->served_prompt_tokens, e));
+    const json_t *server = json_object_get(reply, "server");
+    TRY(maybe_copy(server, "model", where, a, &out->server.model, e));
+    TRY(maybe_copy(server, "fingerprint", where, a, &out->server.fingerprint, e));
+    TRY(maybe_copy(server, "program", where, a, &out->server.program, e));
     int finish = 0;
     TRY(read_name(reply, "finish", where, finishes, 5, &finish, e));
     out->finish = finishes[finish];

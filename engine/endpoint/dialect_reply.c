@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define EXCERPT_BYTES 160
+#define NAME_BYTES_MOST 200
 
 // The beginning of what a server sent, on one line, for a message.
 static const char *excerpt(struct str text, struct arena *a) {
@@ -23,8 +24,10 @@ static const char *excerpt(struct str text, struct arena *a) {
     return text.n == 0 ? "nothing" : buf_take(&b, a).p;
 }
 
-static const char *copied(struct arena *a, const json_t *string) {
-    return json_is_string(string) ? arena_strdup(a, json_string_value(string)) : NULL;
+// A name stands in every line of a record, so it is cut where no name is that long.
+static const char *name_of(struct arena *a, const json_t *string) {
+    if (!json_is_string(string) || json_string_length(string) == 0) return NULL;
+    return str_to_c(a, str_head(str_from(json_string_value(string)), NAME_BYTES_MOST));
 }
 
 // What an error says, whoever wrote it; NULL: the document is no error.
@@ -201,8 +204,8 @@ void dialect_reply_read(enum dialect_api api, struct str body, struct arena *a,
         return;
     }
     const json_t *error = error_of(o);
-    out->model = copied(a, json_object_get(o, "model"));
-    out->fingerprint = copied(a, json_object_get(o, "system_fingerprint"));
+    out->model = name_of(a, json_object_get(o, "model"));
+    out->fingerprint = name_of(a, json_object_get(o, "system_fingerprint"));
     if (!json_is_object(o))
         mismatch(&r, "the reply is no object");
     else if (error != NULL)

@@ -1,5 +1,6 @@
 // Served models from end to end: an experiment against a server on the loopback interface.
 #include "tests/support/fast_folder.h"
+#include "tests/support/program.h"
 #include "tests/support/sample_run.h"
 #include "tests/support/served_model.h"
 #include "tests/support/support.h"
@@ -10,37 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #define KEY "sk-test-4f1b9d"
-
-static struct str out, said; // of the last program
-
-static int lacuna(const char *arguments) {
-    const char *command =
-        arena_printf(test_arena, "cd %s && LACUNA_TEST_KEY=%s %s/lacuna %s > out 2> said",
-                     fast_folder(), KEY, LACUNA_BINARY_DIR, arguments);
-    int status = system(command);
-    assert_true(WIFEXITED(status));
-    out = test_read(test_arena, path_join(test_arena, fast_folder(), "out"));
-    said = test_read(test_arena, path_join(test_arena, fast_folder(), "said"));
-    return WEXITSTATUS(status);
-}
-
-static void expect_exit(int code, const char *arguments) {
-    int was = lacuna(arguments);
-    if (was != code)
-        fail_msg("%s: exit code %d\n" STR_FMT STR_FMT, arguments, was, STR_ARG(out), STR_ARG(said));
-}
-
-static void assert_holds(struct str text, const char *what) {
-    if (str_find(text, str_from(what), 0) == STR_NONE)
-        fail_msg("no '%s' in:\n" STR_FMT, what, STR_ARG(text));
-}
-
-static struct str file_of(const char *run, const char *name) {
-    return test_read(test_arena, arena_printf(test_arena, "%s/%s/%s", fast_folder(), run, name));
-}
 
 // No byte of any file below the folder is of the key.
 static void assert_no_key(void) {
@@ -64,7 +36,7 @@ static void an_experiment_runs_on_a_server(void **state) {
     expect_exit(0, "report whole");
     expect_exit(0, "score whole");
     expect_exit(0, "repeat whole prod/placed/500/order-moves@middle/1/0");
-    assert_holds(out, "the replies are the same");
+    assert_holds(program_out, "the replies are the same");
     assert_holds(file_of("whole", "identity.json"), "\"backend\": \"served\"");
     assert_holds(file_of("whole", "identity.json"), "\"length\": \"estimated\"");
     assert_holds(file_of("whole", "report.md"), "Its bits are not under our control");
@@ -91,7 +63,7 @@ static void a_key_is_needed_and_never_shown(void **state) {
     assert_int_equal(http_server_requests(m.server), 9); // none of them twice
     served_experiment(test_arena, fast_folder(), "n", &m, 1, "api_key_env: NO_SUCH_KEY");
     expect_exit(2, "run n.yaml -o no-key");
-    assert_holds(said, "the variable NO_SUCH_KEY, which api_key_env names, is not set");
+    assert_holds(program_said, "the variable NO_SUCH_KEY, which api_key_env names, is not set");
     assert_no_key();
     served_model_close(&m);
 }
@@ -137,14 +109,15 @@ static void a_run_stops_before_it_costs_too_much(void **state) {
     served_experiment(test_arena, fast_folder(), "c", &m, 4,
                       "price: {input_per_mtok: 1000, output_per_mtok: 10000}");
     expect_exit(0, "plan c.yaml");
-    assert_holds(out, "  cost      at most 24.7060 (13.1860 of prompts, 11.5200 of replies)");
+    assert_holds(program_out,
+                 "  cost      at most 24.7060 (13.1860 of prompts, 11.5200 of replies)");
     expect_exit(0, "run c.yaml -o whole-cost");
-    assert_holds(said, "cost 1");
+    assert_holds(program_said, "cost 1");
     expect_exit(2, "run c.yaml -o stopped --max-cost many");
     expect_exit(2, "run c.yaml -o stopped --max-cost 0");
     int before = http_server_requests(m.server);
     expect_exit(1, "run c.yaml -o stopped --max-cost 5.5");
-    assert_holds(said, "could cost more than --max-cost leaves");
+    assert_holds(program_said, "could cost more than --max-cost leaves");
     int asked = http_server_requests(m.server) - before;
     assert_in_range(asked, 6, 20);
     expect_exit(1, "run c.yaml -o stopped --max-cost 5.5"); // what was spent before counts
@@ -195,6 +168,7 @@ static void failures_are_no_verdicts(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_arena_open, test_arena_close)
 
 int main(void) {
+    setenv("LACUNA_TEST_KEY", KEY, 1);
     const struct CMUnitTest tests[] = {
         TEST(an_experiment_runs_on_a_server), TEST(a_key_is_needed_and_never_shown),
         TEST(what_was_thought_is_kept_apart), TEST(a_run_stops_before_it_costs_too_much),

@@ -23,10 +23,10 @@ static void add_reply(const struct served_model *m, const json_t *request, struc
                             : str_slice(body, at + strlen(STATED), at + strlen(STATED) + 5);
     buf_printf(out,
                "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"model\":\"%s\","
-               "\"system_fingerprint\":\"fp_1\",\"choices\":[{\"index\":0,\"message\":{\"role\":"
+               "\"system_fingerprint\":\"%s\",\"choices\":[{\"index\":0,\"message\":{\"role\":"
                "\"assistant\",\"content\":\"It is " STR_FMT ".\"},\"finish_reason\":\"stop\"}],"
                "\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":5}}",
-               m->reported, STR_ARG(number), content_bytes(request) / 4);
+               m->reported, m->fingerprint, STR_ARG(number), content_bytes(request) / 4);
 }
 
 static void script(void *context, const struct http_server_request *r,
@@ -48,12 +48,14 @@ static void script(void *context, const struct http_server_request *r,
     buf_add_char(&m->bodies, '\n');
     add_reply(m, request, r->body, &a->body);
     json_decref(request);
+    if (m->program != NULL) buf_printf(&a->headers, "Server: %s\r\n", m->program);
     if (m->shuffled) a->delay_ms = (r->number * 7919) % 60;
     if (m->fault != NULL) m->fault(m->context, r->number, a);
 }
 
 void served_model_open(struct served_model *m) {
     if (m->reported == NULL) m->reported = "small-2026";
+    if (m->fingerprint == NULL) m->fingerprint = "fp_1";
     m->server = http_server_open(script, m);
 }
 

@@ -8,7 +8,9 @@
 
 struct served_model {
     struct http_server *server;
-    const char *reported; // its name in replies
+    const char *reported;    // its name in replies
+    const char *fingerprint; // likewise; "fp_1"
+    const char *program;     // value of the header Server; NULL: http_server.h's own
     // Changes the answer to request `number`, which is whole otherwise; NULL: never.
     void (*fault)(void *context, int number, struct http_server_answer *answer);
     void *context;
