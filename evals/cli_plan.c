@@ -120,12 +120,28 @@ static void print_time(const struct plan_tokens *f, const struct plan_speed *spe
            speed->together == 1 ? "y" : "ies");
 }
 
+static struct cost_again again_of(const struct view *v, int model) {
+    return cost_again(v->x, model, v->plan.trials, v->plan.trial_count);
+}
+
+static void print_again(const struct view *v, int model) {
+    char a[32], b[32], c[32];
+    const struct cost_again again = again_of(v, model);
+    if (again.requests == 0) return;
+    printf("  twice     %s of the requests are sent a second time, for the server's own noise: %s "
+           "prompt tokens and at most %s reply tokens more\n",
+           grouped(again.requests, a), grouped(again.prompt, b), grouped(again.reply, c));
+}
+
 // At the most: replies of full length.
 static void print_cost(const struct view *v, int model) {
     const struct experiment_model *m = &v->x->models[model];
     char all[32], input[32], output[32];
     if (m->price_input == 0 && m->price_output == 0) return;
     struct plan_tokens f = tokens_of(v, model, v->reuse != NULL);
+    const struct cost_again again = again_of(v, model);
+    f.prompt += again.prompt;
+    f.reply += again.reply;
     cost_text(cost_of(m, f.prompt, f.reply), all);
     cost_text(cost_of(m, f.prompt, 0), input);
     cost_text(cost_of(m, 0, f.reply), output);
@@ -182,6 +198,7 @@ static void print_model(const struct view *v, int model) {
     print_reach(v, model);
     if (!served) print_time(&f, &v->speeds[model]);
     print_reuse(v, model);
+    print_again(v, model);
     print_cost(v, model);
 }
 
@@ -283,8 +300,19 @@ static json_t *cost_json(const struct view *v, int model) {
     char text[32];
     if (m->price_input == 0 && m->price_output == 0) return json_null();
     struct plan_tokens f = tokens_of(v, model, v->reuse != NULL);
-    cost_text(cost_of(m, f.prompt, f.reply), text);
+    const struct cost_again again = again_of(v, model);
+    cost_text(cost_of(m, f.prompt + again.prompt, f.reply + again.reply), text);
     return json_text_c(text);
+}
+
+static json_t *again_json(const struct view *v, int model) {
+    const struct cost_again again = again_of(v, model);
+    if (again.requests == 0) return json_null();
+    json_t *o = json_object();
+    json_put(o, "requests", json_integer(again.requests));
+    json_put(o, "prompt_tokens", json_integer(again.prompt));
+    json_put(o, "reply_tokens_most", json_integer(again.reply));
+    return o;
 }
 
 static json_t *models_json(const struct view *v) {
@@ -311,6 +339,7 @@ static json_t *models_json(const struct view *v) {
         const struct plan_speed *speed = &v->speeds[m];
         json_put(o, "seconds_most",
                  speed->known ? json_integer(plan_seconds_most(&f, speed)) : json_null());
+        json_put(o, "repeat_check", again_json(v, m));
         json_put(o, "cost_most", cost_json(v, m));
         json_put(o, "window", reach_json(v, m));
         json_put(o, "saved", saved_json(v, m));

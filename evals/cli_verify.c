@@ -17,6 +17,7 @@ struct verification {
     int64_t planned, done, attempts;
     char identity_sha256[HASH_HEX_SIZE], ledger_sha256[HASH_HEX_SIZE];
     char evidence_sha256[HASH_HEX_SIZE]; // empty: nothing was watched
+    char again_sha256[HASH_HEX_SIZE];    // empty: nothing was asked twice
     json_t *sessions;                    // array
 };
 
@@ -49,6 +50,7 @@ static int score_again(struct verification *v, struct arena *a, struct err *e) {
     memcpy(v->identity_sha256, r->identity_sha256, HASH_HEX_SIZE);
     memcpy(v->ledger_sha256, r->ledger_sha256, HASH_HEX_SIZE);
     memcpy(v->evidence_sha256, r->evidence_sha256, HASH_HEX_SIZE);
+    memcpy(v->again_sha256, r->again_sha256, HASH_HEX_SIZE);
     int result = run_recorded_experiment(r, v->folder, a, &x, e);
     if (result == 0) result = judge_again(r, x, &v->findings, &same, e);
     experiment_close(x);
@@ -84,6 +86,7 @@ static void print_text(const struct verification *v) {
     if (v->identity_sha256[0] != '\0')
         printf("identity %s\nledger   %s\n", v->identity_sha256, v->ledger_sha256);
     if (v->evidence_sha256[0] != '\0') printf("evidence %s\n", v->evidence_sha256);
+    if (v->again_sha256[0] != '\0') printf("again    %s\n", v->again_sha256);
     for (size_t i = 0; i < json_array_size(v->sessions); i++) {
         const json_t *o = json_array_get(v->sessions, i);
         const char *detail = text_of(o, "detail");
@@ -117,6 +120,7 @@ static void print_json(const struct verification *v) {
     json_put(o, "ledger_sha256", json_text_c(v->ledger_sha256));
     if (v->evidence_sha256[0] != '\0')
         json_put(o, "evidence_sha256", json_text_c(v->evidence_sha256));
+    if (v->again_sha256[0] != '\0') json_put(o, "again_sha256", json_text_c(v->again_sha256));
     json_put(o, "sessions", json_incref(v->sessions));
     cli_print_json(o);
 }

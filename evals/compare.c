@@ -215,10 +215,41 @@ static void warn_about_side(struct comparison *c, const struct baseline *b, cons
                              (long long)r->done_count, (long long)r->trial_count));
 }
 
+static bool is_served(const struct baseline *b, int model) {
+    const json_t *models = json_object_get(b->identity, "models");
+    return json_object_get(json_array_get(models, (size_t)model), "endpoint") != NULL;
+}
+
+// How much of a difference may be a server's own.
+static void warn_about_noise(struct comparison *c, const struct baseline *b, const char *which,
+                             struct arena *a) {
+    for (int m = 0; m < b->model_count; m++) {
+        const struct record_noise *n = &b->noise[m];
+        if (!is_served(b, m)) continue;
+        if (n->asked == 0) {
+            warn(c, arena_printf(a,
+                                 "%s of the %s is served, so that its replies may differ by "
+                                 "themselves; how often is not known (models[].repeat_check).",
+                                 b->models[m], which));
+            continue;
+        }
+        const int texts = n->asked - n->same_text, verdicts = n->asked - n->same_verdicts;
+        const struct stats_interval i = stats_wilson(verdicts, n->asked);
+        warn(c, arena_printf(a,
+                             "%s of the %s is served: of %d requests that were sent twice %d got "
+                             "another text and %d other verdicts (95 %% interval %.0f to %.0f %%). "
+                             "A difference of that size is the server's own noise.",
+                             b->models[m], which, n->asked, texts, verdicts, 100 * i.low,
+                             100 * i.high));
+    }
+}
+
 static void warn_about(struct comparison *c, struct arena *a) {
     c->warnings = arena_array(a, WARNINGS_MOST, sizeof *c->warnings);
     warn_about_side(c, c->before, "baseline", a);
     warn_about_side(c, c->now, "run", a);
+    warn_about_noise(c, c->before, "baseline", a);
+    warn_about_noise(c, c->now, "run", a);
     if (c->plans_differ && !c->needs_common)
         warn(c, arena_printf(a,
                              "Only common trials are compared: %lld are in the baseline alone, "

@@ -154,8 +154,8 @@ void compare_identity(struct comparison *c, const int *models,
     for (int i = 0; i < c->field_count; i++)
         missing |= !c->fields[i].harmless && !c->fields[i].allowed;
     c->allow = missing ? missing_allowances(c, a) : NULL;
-    bool same = !any_served(after) && c->only_before == 0 && c->only_now == 0 &&
-                same_streams(before, after);
+    bool same = !any_served(before) && !any_served(after) && c->only_before == 0 &&
+                c->only_now == 0 && same_streams(before, after);
     for (int i = 0; i < c->field_count; i++) same &= c->fields[i].harmless;
     c->same_identity = same;
 }

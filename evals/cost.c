@@ -1,5 +1,6 @@
 #include "evals/cost.h"
 
+#include "evals/again.h"
 #include "evals/plan.h"
 
 #include <inttypes.h>
@@ -21,21 +22,30 @@ int64_t cost_real(const struct experiment_model *m, const struct record_trial *t
                    o->tokens >= 0 ? o->tokens : t->reply_tokens_max);
 }
 
-// Does an earlier trial of the plan lend its reply to this one?
-static bool is_lent(const struct record *r, int64_t trial) {
-    const struct record_trial *t = &r->trials[trial];
-    for (int64_t i = trial - 1; i >= 0 && plan_same_prompt(&r->trials[i], t); i--)
-        if (r->outcomes[i] != NULL && plan_same_stream(&r->trials[i], t)) return true;
-    return false;
-}
-
 int64_t cost_recorded(const struct experiment *x, const struct record *r) {
     int64_t sum = 0;
     for (int64_t i = 0; i < r->trial_count; i++) {
         const int model = experiment_model_index(x, r->trials[i].model);
-        if (r->outcomes[i] == NULL || model < 0 || is_lent(r, i)) continue;
-        sum += cost_real(&x->models[model], &r->trials[i], r->outcomes[i]);
+        const struct record_outcome *again = record_get_again(r, i);
+        if (r->outcomes[i] == NULL || model < 0) continue;
+        if (!plan_is_lent(r->trials, i))
+            sum += cost_real(&x->models[model], &r->trials[i], r->outcomes[i]);
+        if (again != NULL) sum += cost_real(&x->models[model], &r->trials[i], again);
     }
+    return sum;
+}
+
+struct cost_again cost_again(const struct experiment *x, int model,
+                             const struct record_trial *trials, int64_t trial_count) {
+    struct arena *a = arena_create("again");
+    struct cost_again sum = {0};
+    int64_t *chosen;
+    sum.requests = again_choose(x, model, trials, trial_count, a, &chosen);
+    for (int64_t i = 0; i < sum.requests; i++) {
+        sum.prompt += trials[chosen[i]].prompt_tokens;
+        sum.reply += trials[chosen[i]].reply_tokens_max;
+    }
+    arena_destroy(a);
     return sum;
 }
 

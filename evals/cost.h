@@ -16,8 +16,16 @@ int64_t cost_most(const struct experiment_model *m, const struct record_trial *t
 // Trials that ended otherwise than ok are not known to have cost anything.
 int64_t cost_real(const struct experiment_model *m, const struct record_trial *t,
                   const struct record_outcome *o);
-// Of all that a record holds; trials with one prompt and stream were asked for once.
+// Of all that a record holds, second replies among it; trials with one prompt and stream were asked
+// for once.
 int64_t cost_recorded(const struct experiment *x, const struct record *r);
+
+// What the requests that are sent twice take beside the trials, at the most.
+struct cost_again {
+    int64_t requests, prompt, reply; // tokens
+};
+struct cost_again cost_again(const struct experiment *x, int model,
+                             const struct record_trial *trials, int64_t trial_count);
 
 bool cost_has_price(const struct experiment *x); // has any model one?
 // "12.3456": four decimals, rounded up.

@@ -71,6 +71,7 @@ struct experiment_model {
     const char *pre_tokenizer;         // NULL: the file's own
     uint32_t context_tokens;
     bool beyond_trained;
+    int repeat_check; // so many requests are sent twice (evals/again.h)
     // What a million tokens cost, in millionths; 0: nothing, or not given.
     int64_t price_input, price_output;
     struct str think_open, think_close; // tags of a thinking part; p == NULL: none

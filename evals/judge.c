@@ -179,15 +179,17 @@ int judge_again(const struct record *r, const struct experiment *x, struct buf *
     struct check_set *patterns = check_set_open();
     struct arena *a = arena_create("judge");
     int result = 0;
-    for (int64_t i = 0; i < r->trial_count && result == 0; i++) {
-        const struct record_outcome *o = r->outcomes[i];
+    for (int64_t i = 0; i < 2 * r->trial_count && result == 0; i++) {
+        const int64_t trial = i / 2;
+        const struct record_outcome *o =
+            i % 2 == 0 ? r->outcomes[trial] : record_get_again(r, trial);
         if (o == NULL || o->status != STATUS_OK) continue;
         struct reply reply = judge_reply_of(o);
         struct record_verdict *verdicts;
         int count;
         arena_reset(a);
         check_set_next(&patterns);
-        result = judge_reply(x, patterns, &r->trials[i], &reply, a, &verdicts, &count, e);
+        result = judge_reply(x, patterns, &r->trials[trial], &reply, a, &verdicts, &count, e);
         if (result == 0) compare_verdicts(o, verdicts, count, findings, sound);
     }
     arena_destroy(a);

@@ -69,6 +69,13 @@ bool plan_same_stream(const struct record_trial *a, const struct record_trial *b
     return strcmp(a->seed, b->seed) == 0;
 }
 
+bool plan_is_lent(const struct record_trial *trials, int64_t at) {
+    const struct record_trial *t = &trials[at];
+    for (int64_t i = at - 1; i >= 0 && plan_same_prompt(&trials[i], t); i--)
+        if (plan_same_stream(&trials[i], t)) return true;
+    return false;
+}
+
 // Within one cell equal prompts come from one repeat only: in plan order such trials are
 // neighbours.
 static int repeats_check(const struct planner *p, struct err *e) {

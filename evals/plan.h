@@ -44,6 +44,9 @@ bool plan_same_prompt(const struct record_trial *a, const struct record_trial *b
 // Are the replies to both drawn from one stream of random numbers?
 bool plan_same_stream(const struct record_trial *a, const struct record_trial *b);
 
+// Does an earlier trial of the plan, with the same prompt and stream, lend its reply to this one?
+bool plan_is_lent(const struct record_trial *trials, int64_t at);
+
 // How many tokens trial `at` of a plan shares with trial `before`, by what the lines between say of
 // their neighbours: ids are in order, so the prefix of two is the shortest on the way. 0 where
 // `before` is negative.

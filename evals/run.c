@@ -97,7 +97,10 @@ int run_record_one(struct run *r, const struct record_trial *t, struct record_ou
         struct reply reply = judge_reply_of(o);
         TRY(judge_reply(r->x, r->patterns, t, &reply, a, &o->verdicts, &o->verdict_count, e));
     }
-    TRY(record_put_outcome(r->writer, o, timing, e));
+    if (r->again)
+        TRY(run_again_put(r, o, e));
+    else
+        TRY(record_put_outcome(r->writer, o, timing, e));
     r->work_done += r->work != NULL ? r->work[t->trial] : 1;
     progress_update(&r->progress, r->work_done, (uint64_t)++r->trials_done);
     return 0;
@@ -163,6 +166,7 @@ static int record_refusal(struct run *r, const struct group *g, const struct err
 static int reuse(struct run *r, const struct group *g, bool *reused, struct err *e) {
     const struct record_trial *plan = r->record->trials, *t = &plan[g->trials[0]];
     *reused = false;
+    if (r->again) return 0;
     for (int64_t at = t->trial - 1; at >= 0 && plan_same_prompt(&plan[at], t); at--) {
         const struct record_outcome *known = r->record->outcomes[at];
         if (known == NULL || known->status != STATUS_OK || !same_reply_asked(&plan[at], t))
@@ -331,8 +335,7 @@ static int run_model(struct run *r, int model, const int64_t *trials, int64_t co
     return result;
 }
 
-// Models one after the other, as they stand in the plan.
-static int run_models(struct run *r, const int64_t *trials, int64_t count, struct err *e) {
+int run_models(struct run *r, const int64_t *trials, int64_t count, struct err *e) {
     const struct record_trial *plan = r->record->trials;
     for (int64_t at = 0, end; at < count && !run_is_interrupted() && !r->over_cost; at = end) {
         const char *id = plan[trials[at]].model;
@@ -391,6 +394,7 @@ struct setup {
     char request_sha256[HASH_HEX_SIZE];
     struct record_writer *writer;
     enum record_state state;
+    bool done; // nothing is left to do
     struct reuse *reuse;
 };
 
@@ -465,8 +469,12 @@ static int set_up(const struct experiment *x, const struct run_options *options,
     TRY(run_read_baselines(x, a, &header, e));
     TRY(record_writer_open(&header, s->request_sha256, &s->writer, &s->state, e));
     if (s->state == RECORD_NEW || s->state == RECORD_PLANNING) return make_plan(x, s, a, e);
-    if (s->state == RECORD_COMPLETE && !options->retry_errors) return 0;
-    return record_resume(s->writer, s->identity, s->manifest, e);
+    if (s->state == RECORD_COMPLETE && !options->retry_errors) {
+        bool left = false;
+        if (options->shard_count == 0) TRY(run_again_left(x, folder, a, &left, e));
+        s->done = !left;
+    }
+    return s->done ? 0 : record_resume(s->writer, s->identity, s->manifest, e);
 }
 
 static int run_all(struct run *r, const char *folder, struct arena *a, struct run_result *out,
@@ -479,6 +487,8 @@ static int run_all(struct run *r, const char *folder, struct arena *a, struct ru
     if (result == 0) result = merging ? run_take_shards(r, e) : run_pass(r, false, e);
     if (result == 0 && !merging && r->options->retry_errors && !atomic_load(&interrupted))
         result = run_pass(r, true, e);
+    if (result == 0 && !merging && !r->over_cost && !atomic_load(&interrupted))
+        result = run_again(r, a, e);
     out->planned = r->record->trial_count;
     int64_t *missing;
     out->done = out->planned - record_missing(r->writer, false, a, &missing);
@@ -516,10 +526,11 @@ int run_experiment(const struct experiment *x, const struct run_options *options
     out->folder = run_folder(x, options, s.request_sha256, a);
     int result = set_up(x, options, out->folder, &s, a, e);
     run_providers_close(x, s.providers); // the loop opens one at a time, with its weights
-    if (result == 0 && s.state == RECORD_COMPLETE && !options->retry_errors) {
+    if (result == 0 && s.done) {
         result = count_complete(out->folder, a, out, e);
     } else if (result == 0) {
-        struct run r = {.x = x, .options = options, .writer = s.writer, .reuse = s.reuse};
+        struct run r = {
+            .x = x, .options = options, .writer = s.writer, .reuse = s.reuse, .arena = a};
         if (gethostname(r.host, sizeof r.host - 1) != 0 || !utf8_valid(str_from(r.host)))
             r.host[0] = '\0';
         r.patterns = check_set_open();

@@ -23,11 +23,17 @@ struct run {
     int64_t cost_spent, cost_reserved; // evals/cost.h; reserved: of what is in flight, at the most
     bool over_cost;                    // what is next could go beyond the bound
     struct served_list *served;        // [model] what answered so far
-    struct arena *served_arena;
+    struct arena *arena;               // of the run
+    bool again;                        // what is asked for now are second replies (evals/again.h)
+    int64_t again_failed;
+    const char *again_why; // of the first that failed
     char host[256];
 };
 
 bool run_is_interrupted(void);
+
+// Asks for these trials, ascending: models one after the other, as they stand in the plan.
+int run_models(struct run *r, const int64_t *trials, int64_t count, struct err *e);
 
 // A line of timings.jsonl, as far as it says which trial, when and where. The caller's.
 json_t *run_timing(const struct run *r, const struct record_trial *t);
@@ -50,6 +56,13 @@ int run_served_begin(struct run *r, struct arena *a, struct err *e);
 // first one's becomes an error, "model_changed".
 int run_served_check(struct run *r, const struct record_trial *t, struct record_outcome *o,
                      struct arena *a, struct err *e);
+
+// Sends requests for the second time, as far as they have no second reply.
+int run_again(struct run *r, struct arena *a, struct err *e);
+int run_again_put(struct run *r, const struct record_outcome *o, struct err *e);
+// Does a run that has all its trials lack any of them?
+int run_again_left(const struct experiment *x, const char *folder, struct arena *a, bool *left,
+                   struct err *e);
 
 // Takes over what the shards have, in plan order.
 int run_take_shards(struct run *r, struct err *e);

@@ -12,7 +12,6 @@ int run_served_begin(struct run *r, struct arena *a, struct err *e) {
     struct arena *scratch = arena_create("served");
     int result = 0;
     r->served = arena_array(a, (size_t)r->x->model_count + 1, sizeof *r->served);
-    r->served_arena = a;
     for (int64_t i = 0; i < r->record->trial_count && result == 0; i++) {
         struct served_list *l = list_of(r, r->record->trials[i].model);
         const struct record_outcome *o = r->record->outcomes[i];
@@ -43,7 +42,7 @@ int run_served_check(struct run *r, const struct record_trial *t, struct record_
     const char *before = served_model(l);
     const bool other = before != NULL && by.model != NULL && strcmp(before, by.model) != 0;
     const char *earlier = l->count > 0 ? served_words(&l->seen[0].by, a) : NULL;
-    const bool first = served_note(l, &by, t->trial, r->served_arena);
+    const bool first = served_note(l, &by, t->trial, r->arena);
     if (other)
         *o = (struct record_outcome){
             .status = STATUS_ERROR,

@@ -366,7 +366,7 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     grids_wordings(&t, &grids);
     grids_conflicts(&t, &grids);
     grids_thought(&t, &grids);
-    grids_served(&t, r->identity, &grids);
+    grids_served(&t, r, &grids);
     TRY(summarize_attention(r, &t, a, out, &grids, e));
     out->grids = grids.p;
     out->grid_count = grids.count;

@@ -29,9 +29,9 @@ void grids_wordings(struct tally *t, struct grids *out);
 void grids_conflicts(struct tally *t, struct grids *out);
 // One grid a model and constraint that it thought of and then dropped in an answer, by place.
 void grids_thought(const struct tally *t, struct grids *out);
-// One grid a served model: where it is, and the server's own counts of the prompts. `identity`: of
-// the record.
-void grids_served(const struct tally *t, const json_t *identity, struct grids *out);
+// A served model's grids: where it is, with the server's own counts of the prompts; what answered;
+// its noise, where requests were to be sent twice.
+void grids_served(const struct tally *t, const struct record *r, struct grids *out);
 // That more than one thing answered for this model, in words; NULL: as far as is known it did not.
 const char *served_warning(const struct tally *t, int model, struct arena *a);
 

@@ -87,6 +87,73 @@ static void add_answering(const struct tally *t, int model, struct grids *l) {
     }
 }
 
+// ---- its own noise -----------------------------------------------------------------------------
+
+static void add_share(struct grids *l, struct summary_grid *g, const char *what, int same, int n) {
+    const char *const cells[] = {what, grids_fraction(l, same, n),
+                                 n > 0 ? grids_interval(l, stats_wilson(same, n)) : "-"};
+    grids_row(l, g, cells);
+}
+
+static int same_of_constraint(const struct record *r, const char *model, const char *constraint,
+                              int *n) {
+    int same = 0;
+    *n = 0;
+    for (int64_t i = 0; i < r->trial_count; i++) {
+        const struct record_outcome *first = r->outcomes[i], *again = record_get_again(r, i);
+        if (again == NULL || first == NULL || strcmp(r->trials[i].model, model) != 0) continue;
+        for (int k = 0; k < first->verdict_count && k < again->verdict_count; k++) {
+            if (strcmp(first->verdicts[k].constraint, constraint) != 0) continue;
+            ++*n;
+            same += first->verdicts[k].verdict == again->verdicts[k].verdict;
+        }
+    }
+    return same;
+}
+
+static const char *noise_sentence(const struct record_noise *n, bool greedy, struct arena *a) {
+    const struct stats_interval text = stats_wilson(n->same_text, n->asked);
+    const struct stats_interval verdicts = stats_wilson(n->same_verdicts, n->asked);
+    const char *seed = greedy ? "" : " (by the same seed)";
+    const char *meaning =
+        n->same_text < n->asked
+            ? "Replies of this server are not reproducible: that one differs between two runs says "
+              "nothing by itself, and no equality of bytes is claimed."
+            : arena_printf(
+                  a,
+                  "No noise was seen; as far as so few requests can tell, up to %.0f %% of "
+                  "replies may have it.",
+                  100 * (1 - text.low));
+    return arena_printf(
+        a,
+        "of %d requests that were sent twice%s %d got the same text (95 %% interval "
+        "%.0f to %.0f %%) and %d the same verdicts (%.0f to %.0f %%). %s",
+        n->asked, seed, n->same_text, 100 * text.low, 100 * text.high, n->same_verdicts,
+        100 * verdicts.low, 100 * verdicts.high, meaning);
+}
+
+static void add_noise(const struct tally *t, const struct record *r, int model, struct grids *l) {
+    static const char *const heads[] = {"the same", "requests", "95 % interval"};
+    const struct experiment_model *m = &t->x->models[model];
+    if (m->repeat_check == 0) return;
+    struct summary_grid *g = grids_add(
+        l, arena_printf(l->arena, "Noise of the server: %s", m->id),
+        "Requests that were sent a second time, behind all trials. The second replies are "
+        "in no rate.",
+        heads, 3);
+    const struct record_noise n = record_noise(r, m->id);
+    add_share(l, g, "text", n.same_text, n.asked);
+    add_share(l, g, "verdicts", n.same_verdicts, n.asked);
+    for (int c = 0; t->x->constraint_count > 1 && c < t->x->constraint_count; c++) {
+        int judged, same = same_of_constraint(r, m->id, t->x->constraints[c].id, &judged);
+        add_share(l, g, arena_printf(l->arena, "verdict on %s", t->x->constraints[c].id), same,
+                  judged);
+    }
+    grids_say(l, g,
+              n.asked > 0 ? noise_sentence(&n, t->x->generation.temperature == 0, l->arena)
+                          : "no request has been sent twice yet.");
+}
+
 const char *served_warning(const struct tally *t, int model, struct arena *a) {
     struct served_list list = {0};
     note_all(t, model, a, &list);
@@ -102,7 +169,7 @@ const char *served_warning(const struct tally *t, int model, struct arena *a) {
 
 // ---- the model ---------------------------------------------------------------------------------
 
-static void add_model(const struct tally *t, const json_t *models, int model, struct grids *l) {
+static void add_model(const struct tally *t, const struct record *r, int model, struct grids *l) {
     static const char *const heads[] = {"length", "prompts", "by the server's count",
                                         "mean difference from ours"};
     const struct experiment_model *m = &t->x->models[model];
@@ -114,7 +181,8 @@ static void add_model(const struct tally *t, const json_t *models, int model, st
                      m->endpoint.name, m->endpoint.url,
                      m->endpoint.api != NULL ? m->endpoint.api : "chat",
                      m->endpoint.body != NULL ? " with " : "",
-                     m->endpoint.body != NULL ? m->endpoint.body : "", how_counted(models, m->id)),
+                     m->endpoint.body != NULL ? m->endpoint.body : "",
+                     how_counted(json_object_get(r->identity, "models"), m->id)),
         heads, 4);
     for (int length = -1; length < t->length_count; length++) {
         struct counted c = {0};
@@ -125,10 +193,10 @@ static void add_model(const struct tally *t, const json_t *models, int model, st
         add_row(l, g, length < 0 ? "short" : arena_printf(l->arena, "%d", t->lengths[length]), &c);
     }
     add_answering(t, model, l);
+    add_noise(t, r, model, l);
 }
 
-void grids_served(const struct tally *t, const json_t *identity, struct grids *out) {
-    const json_t *models = json_object_get(identity, "models");
+void grids_served(const struct tally *t, const struct record *r, struct grids *out) {
     for (int i = 0; i < t->x->model_count; i++)
-        if (t->x->models[i].endpoint.url != NULL) add_model(t, models, i, out);
+        if (t->x->models[i].endpoint.url != NULL) add_model(t, r, i, out);
 }

@@ -39,9 +39,11 @@ static int take_models(struct baseline *b, struct arena *a, struct err *e) {
     json_t *list;
     TRY(json_need_array(b->identity, "models", b->path, &list, e));
     b->models = arena_array(a, json_array_size(list) + 1, sizeof *b->models);
+    b->noise = arena_array(a, json_array_size(list) + 1, sizeof *b->noise);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *id;
         TRY(json_need_string(json_array_get(list, i), "id", b->path, &id, e));
+        if (b->record != NULL) b->noise[i] = record_noise(b->record, id);
         b->models[b->model_count++] = arena_strdup(a, id);
     }
     return 0;
@@ -146,6 +148,21 @@ int baseline_of_record(const struct record *r, struct arena *a, struct baseline 
 
 // ---- to a file ----
 
+static json_t *noise_json(const struct baseline *b) {
+    json_t *list = json_array();
+    for (int i = 0; i < b->model_count; i++) {
+        const struct record_noise *n = &b->noise[i];
+        if (n->asked == 0) continue;
+        json_t *o = json_object();
+        json_put(o, "model", json_text_c(b->models[i]));
+        json_put(o, "requests", json_integer(n->asked));
+        json_put(o, "same_text", json_integer(n->same_text));
+        json_put(o, "same_verdicts", json_integer(n->same_verdicts));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *head_json(const struct baseline *b) {
     json_t *o = json_object(), *constraints = json_array();
     for (int i = 0; i < b->constraint_count; i++)
@@ -156,6 +173,9 @@ static json_t *head_json(const struct baseline *b) {
     json_put(o, "trials", json_integer(b->trial_count));
     json_put(o, "identity_sha256", json_text_c(b->identity_sha256));
     json_put(o, "ledger_sha256", json_text_c(b->ledger_sha256));
+    json_t *noise = noise_json(b);
+    if (json_array_size(noise) > 0) json_object_set(o, "noise", noise);
+    json_decref(noise);
     json_put(o, "identity", json_incref(b->identity));
     return o;
 }
@@ -264,6 +284,35 @@ static int need_sha256(struct reader *in, const json_t *o, const char *key, char
     return 0;
 }
 
+static int read_range(struct reader *in, const json_t *o, const char *key, int64_t most, int *out,
+                      struct err *e) {
+    int64_t value;
+    TRY(json_need_integer(o, key, in->where, &value, e));
+    if (value < 0 || value > most)
+        FAIL(e, ERR_INPUT, "%s: \"%s\" is %lld, not 0 to %lld", in->where, key, (long long)value,
+             (long long)most);
+    *out = (int)value;
+    return 0;
+}
+
+// What is of no model, or of one twice, is not spelled again.
+static int read_noise(struct reader *in, const json_t *o, struct baseline *b, struct err *e) {
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(o, "noise"), i, item) {
+        const char *model;
+        TRY(json_need_string(item, "model", in->where, &model, e));
+        for (int m = 0; m < b->model_count; m++) {
+            struct record_noise *n = &b->noise[m];
+            if (strcmp(b->models[m], model) != 0) continue;
+            TRY(read_range(in, item, "requests", INT32_MAX, &n->asked, e));
+            TRY(read_range(in, item, "same_text", n->asked, &n->same_text, e));
+            TRY(read_range(in, item, "same_verdicts", n->asked, &n->same_verdicts, e));
+        }
+    }
+    return 0;
+}
+
 static int read_head(struct reader *in, const json_t *o, struct baseline *b, struct err *e) {
     int64_t format, most = (int64_t)str_count(in->text, STR("\n"));
     const char *name;
@@ -286,7 +335,8 @@ static int read_head(struct reader *in, const json_t *o, struct baseline *b, str
     TRY(need_sha256(in, o, "ledger_sha256", b->ledger_sha256, e));
     TRY(json_need_object(o, "identity", in->where, &identity, e));
     b->identity = json_incref(identity);
-    return take_models(b, in->arena, e);
+    TRY(take_models(b, in->arena, e));
+    return read_noise(in, o, b, e);
 }
 
 static int need_cut_hash(struct reader *in, const json_t *o, const char *key, bool optional,
@@ -296,17 +346,6 @@ static int need_cut_hash(struct reader *in, const json_t *o, const char *key, bo
     TRY(json_need_string(o, key, in->where, &text, e));
     if (!is_cut_hash(text)) FAIL(e, ERR_INPUT, "%s: \"%s\" is not 32 hex digits", in->where, key);
     memcpy(out, text, BASELINE_HASH_SIZE);
-    return 0;
-}
-
-static int read_range(struct reader *in, const json_t *o, const char *key, int64_t most, int *out,
-                      struct err *e) {
-    int64_t value;
-    TRY(json_need_integer(o, key, in->where, &value, e));
-    if (value < 0 || value > most)
-        FAIL(e, ERR_INPUT, "%s: \"%s\" is %lld, not 0 to %lld", in->where, key, (long long)value,
-             (long long)most);
-    *out = (int)value;
     return 0;
 }
 

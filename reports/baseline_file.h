@@ -6,6 +6,8 @@
 //
 //   {"lacuna_baseline":1,"experiment":...,"constraints":["order","day"],"trials":720,
 //    "identity_sha256":...,"ledger_sha256":...,"identity":{as in identity.json}}
+//   with "noise":[{"model":...,"requests":20,"same_text":18,"same_verdicts":20}] before "identity"
+//   where requests of a served model were sent twice
 //   {"key":"m/placed/512/order-moves@start/0/0","length":512,"repeat":0,"prompt":"<32 hex>",
 //    "verdicts":"mo","reply":"<32 hex>","ids":"<32 hex>","finish":"stop"}        one line a trial
 //   {"key":...,"length":null,"repeat":0,"prompt":...,"status":"error"}           not ok: no
@@ -48,6 +50,7 @@ struct baseline {
     int constraint_count;
     const char **models; // ids
     int model_count;
+    struct record_noise *noise;    // [model_count] of a served model
     struct baseline_trial *trials; // in the plan's order
     int64_t trial_count;
     const struct record *record; // NULL: read from a file, so replies are known by hash alone

@@ -211,6 +211,8 @@ int record_get_waiting(const struct record_writer *w, int64_t trial, struct aren
                        struct record_outcome *out, bool *any, struct err *e);
 // The number of the first trial without a recorded attempt; that of all trials when there is none.
 int64_t record_next(const struct record_writer *w);
+// Appends a second reply to the request of a trial that has one, synced (again.jsonl). `o` is ok.
+int record_put_again(struct record_writer *w, const struct record_outcome *o, struct err *e);
 int record_note_session(struct record_writer *w, const char *event, const char *detail,
                         struct err *e);
 
@@ -230,10 +232,12 @@ struct record {
     bool torn;    // the ledger ends in a line that was cut; it is left out here
     // Empty: no model was watched.
     char evidence_sha256[HASH_HEX_SIZE];
+    char again_sha256[HASH_HEX_SIZE]; // empty: nothing was asked twice
     // of the reader itself
     size_t ledger_bytes;                    // up to the end of the last whole line
     char last_sha256[HASH_HEX_SIZE];        // of that line, or of the identity
     struct record_evidence_lines *evidence; // NULL: no model was watched
+    struct record_again *again;             // NULL: nothing was asked twice
     struct record_map *keys;
     struct record_inputs *inputs; // NULL: the record was passed on without its prompts
 };
@@ -242,6 +246,18 @@ void record_close(struct record *r);
 int64_t record_find(const struct record *r, const char *key); // trial number, or -1
 // Did two trials end alike, with one reply?
 bool record_same_reply(const struct record_outcome *a, const struct record_outcome *b);
+
+// The second reply to a trial's request; NULL: it was asked once.
+const struct record_outcome *record_get_again(const struct record *r, int64_t trial);
+// Are the texts of two ok outcomes, what was thought among it, equal byte for byte? And what the
+// checks said?
+bool record_same_text(const struct record_outcome *a, const struct record_outcome *b);
+bool record_same_verdicts(const struct record_outcome *a, const struct record_outcome *b);
+// How a served model replied to requests that it got twice; asked 0: to none.
+struct record_noise {
+    int asked, same_text, same_verdicts;
+};
+struct record_noise record_noise(const struct record *r, const char *model);
 
 // The constraints that stand in a trial's prompt, each once, in the order of their first spans;
 // returns how many there are.

@@ -248,6 +248,18 @@ int record_put_outcome(struct record_writer *w, const struct record_outcome *o,
     return result;
 }
 
+int record_put_again(struct record_writer *w, const struct record_outcome *o, struct err *e) {
+    assert(o->status == STATUS_OK);
+    if (w->failed)
+        FAIL(e, ERR_RECORD, "%s: a write failed before; resume the run with the same command",
+             w->folder);
+    if (w->again.log == NULL) TRY(file_log_open(record_path(w, "again.jsonl"), &w->again.log, e));
+    json_t *line = record_outcome_write(o, 1);
+    int result = append_line(w, &w->again, line, true, e);
+    json_decref(line);
+    return result;
+}
+
 int64_t record_missing(const struct record_writer *w, bool errors, struct arena *a,
                        int64_t **trials) {
     int64_t count = 0;

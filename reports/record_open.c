@@ -230,6 +230,7 @@ void record_writer_close(struct record_writer *w) {
     record_close(w->record);
     file_log_close(w->ledger.log);
     file_log_close(w->evidence.log);
+    file_log_close(w->again.log);
     file_log_close(w->sessions.log);
     file_log_close(w->timings.log);
     json_decref(w->build);
@@ -306,7 +307,7 @@ int record_begin(struct record_writer *w, const json_t *identity, const json_t *
     TRY(write_json(w, "identity.json", identity, e)); // from here on nothing is planned again
     TRY(file_remove(record_path(w, "planning.json"), e));
     TRY(hash_file(record_path(w, "identity.json"), w->ledger.previous, e));
-    w->evidence = w->ledger;
+    w->evidence = w->again = w->ledger;
     TRY(record_append_open(w, record_is_watched(identity), e));
     return record_note_session(
         w, "start", w->state == RECORD_PLANNING ? "an unfinished plan was made again" : NULL, e);
@@ -340,6 +341,8 @@ static int set_tails_aside(struct record_writer *w, struct err *e) {
     if (r->torn) TRY(set_aside(w, "trials.jsonl", r->ledger_bytes, "was cut", e));
     if (r->evidence != NULL && r->evidence->behind > 0)
         TRY(set_aside(w, "evidence.jsonl", r->evidence->bytes, "has no line in the ledger", e));
+    if (r->again != NULL && r->again->torn)
+        TRY(set_aside(w, "again.jsonl", r->again->bytes, "was cut", e));
     return 0;
 }
 
@@ -377,6 +380,10 @@ int record_resume(struct record_writer *w, const json_t *identity, const json_t 
         w->evidence.line = evidence->count;
         memcpy(w->evidence.previous, evidence->last_sha256, HASH_HEX_SIZE);
     }
+    const struct record_again *again = w->record->again;
+    w->again.line = again != NULL ? again->count : 0;
+    memcpy(w->again.previous, again != NULL ? again->last_sha256 : w->record->identity_sha256,
+           HASH_HEX_SIZE);
     TRY(record_append_open(w, evidence != NULL, e));
     TRY(remove_left_over(w, record_path(w, "pending"), e));
     TRY(note_resume(w, manifest, e));

@@ -1,3 +1,4 @@
+#include "reports/record_again.h"
 #include "reports/record_evidence.h"
 
 #include <assert.h>
@@ -244,6 +245,9 @@ static int read_all(struct record *r, struct arena *a, struct err *e) {
         TRY(record_inputs_open(r->folder, &r->inputs, e));
     struct record_due due = {.identity = r->identity};
     TRY(read_ledger(r, a, &due, e));
+    TRY(record_again_open(r->folder, r->identity_sha256, r->trials, r->trial_count, a, &r->again,
+                          e));
+    if (r->again != NULL) memcpy(r->again_sha256, r->again->sha256, HASH_HEX_SIZE);
     if (!record_is_watched(r->identity)) return 0;
     return record_evidence_open(r, &due, a, &r->evidence, r->evidence_sha256, e);
 }

@@ -1,3 +1,4 @@
+#include "reports/record_again.h"
 #include "reports/record_evidence.h"
 
 #include <stdio.h>
@@ -131,6 +132,19 @@ static void verify_evidence(struct verification *v) {
     record_evidence_close(&l);
 }
 
+static void verify_again(struct verification *v) {
+    struct record_again *again = NULL;
+    struct err e = {0};
+    int result = v->plan_read ? record_again_open(v->folder, v->identity_sha256, v->trials,
+                                                  v->trial_count, v->arena, &again, &e)
+                              : 0;
+    if (good(v, result, &e) && again != NULL && again->torn)
+        find(v, arena_printf(v->arena,
+                             "%s/again.jsonl: the last line was cut; resuming the run sets it "
+                             "aside",
+                             v->folder));
+}
+
 static void verify_inputs(struct verification *v) {
     struct record_inputs *in = NULL;
     struct err e = {0};
@@ -207,6 +221,7 @@ int record_verify(const char *folder, bool prompts, struct buf *findings, bool *
         verify_plan(&v);
         verify_ledger(&v);
         verify_evidence(&v);
+        verify_again(&v);
         if (prompts) verify_inputs(&v);
         verify_files(&v);
         verify_baselines(&v);

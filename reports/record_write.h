@@ -2,6 +2,7 @@
 #ifndef LACUNA_REPORTS_RECORD_WRITE_H
 #define LACUNA_REPORTS_RECORD_WRITE_H
 
+#include "reports/record_again.h"
 #include "reports/record_evidence.h"
 
 // sessions.jsonl and timings.jsonl: facts that may differ, so a cut line is closed and left behind.
@@ -11,7 +12,8 @@ struct record_side {
     bool cut;             // the last write failed: a line break comes first
 };
 
-// trials.jsonl and evidence.jsonl: each line carries its number and the hash of the one before.
+// trials.jsonl, evidence.jsonl and again.jsonl: each line carries its number and the hash of the
+// one before.
 struct record_chain {
     struct file_log *log; // NULL: not open, or nothing is watched
     int64_t line;         // the next one
@@ -33,8 +35,8 @@ struct record_writer {
     struct record_trial *trials; // the plan: with only number and key while planning
     int64_t trial_count;
     // appending
-    struct record *record; // a run that is resumed
-    struct record_chain ledger, evidence;
+    struct record *record;                       // a run that is resumed
+    struct record_chain ledger, evidence, again; // again: opened with its first line
     struct record_side sessions, timings;
     struct record_progress progress;
     json_t **parked; // [trial_count]: finished before its turn, with its "evidence"
