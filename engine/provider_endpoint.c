@@ -30,9 +30,8 @@
 #define SHORTFALL_ESTIMATED_PPM 500000
 
 struct flight {
-    struct arena *arena; // of this request
     int64_t ticket;
-    struct str body;
+    struct buf body;
     uint32_t prompt_tokens;
     int attempt;     // made or under way
     bool sent;       // in the HTTP client's hands
@@ -146,10 +145,8 @@ static int endpoint_submit(struct provider *p, const struct provider_request *re
         buf_free(&body);
         return -1;
     }
-    struct arena *a = arena_create("request");
-    n->flights[n->flight_count++] = (struct flight){.arena = a,
-                                                    .ticket = request->ticket,
-                                                    .body = buf_take(&body, a),
+    n->flights[n->flight_count++] = (struct flight){.ticket = request->ticket,
+                                                    .body = body,
                                                     .prompt_tokens = request->prompt_tokens,
                                                     .began_ns = clock_ns()};
     *accepted = true;
@@ -174,7 +171,7 @@ static int send_due(struct endpoint *n, uint32_t *wait_ms, struct err *e) {
             continue;
         }
         // Flights move as others end, so the owner is the ticket.
-        TRY(http_start(n->http, n->url, f->body, (void *)(uintptr_t)f->ticket, e));
+        TRY(http_start(n->http, n->url, buf_str(&f->body), (void *)(uintptr_t)f->ticket, e));
         f->sent = true;
         f->attempt++;
     }
@@ -188,7 +185,7 @@ static struct flight *flight_of(struct endpoint *n, const struct http_reply *r) 
 }
 
 static void flight_end(struct endpoint *n, struct flight *f) {
-    arena_destroy(f->arena);
+    buf_free(&f->body);
     memmove(f, f + 1, (size_t)(n->flights + n->flight_count - f - 1) * sizeof *f);
     n->flight_count--;
 }
@@ -341,7 +338,7 @@ static void endpoint_close(struct provider *p) {
     struct endpoint *n = endpoint_of(p);
     http_close(n->http);
     tokens_close(n->tokens);
-    for (int i = 0; i < n->flight_count; i++) arena_destroy(n->flights[i].arena);
+    for (int i = 0; i < n->flight_count; i++) buf_free(&n->flights[i].body);
     free(n->flights);
     if (n->counting != NULL) n->counting->ops->close(n->counting);
     json_decref(n->extra);

@@ -108,8 +108,9 @@ int json_only_keys(const json_t *o, const char *where, const char *const *known,
 }
 
 json_t *json_text(struct str s) {
-    json_t *value = json_stringn(s.n == 0 ? "" : s.p, s.n);
-    assert(value != NULL); // NULL means text that is not UTF-8, which callers rule out
+    assert(utf8_valid(s)); // which callers see to
+    json_t *value = json_stringn_nocheck(s.n == 0 ? "" : s.p, s.n);
+    if (value == NULL) mem_exhausted("a text", s.n);
     return value;
 }
 

@@ -9,20 +9,30 @@ struct printer {
     struct buf *out;
 };
 
+// How many from `at` on stand for themselves.
+static size_t plain_bytes(struct str s, size_t at) {
+    size_t end = at;
+    while (end < s.n && (unsigned char)s.p[end] >= 0x20 && s.p[end] != '"' && s.p[end] != '\\')
+        end++;
+    return end - at;
+}
+
 static void add_string(struct buf *out, struct str s) {
     static const char *const names[] = {
         ['\b'] = "\\b", ['\f'] = "\\f", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t"};
+    buf_reserve(out, s.n + 2);
     buf_add_char(out, '"');
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
+    for (size_t i = 0, plain; i < s.n; i += plain + 1) {
+        plain = plain_bytes(s, i);
+        buf_add(out, s.p + i, plain);
+        if (i + plain == s.n) break;
+        const unsigned char c = (unsigned char)s.p[i + plain];
         if (c == '"' || c == '\\')
             buf_printf(out, "\\%c", c);
         else if (c < sizeof names / sizeof *names && names[c] != NULL)
             buf_add_c(out, names[c]);
-        else if (c < 0x20)
-            buf_printf(out, "\\u%04x", c);
         else
-            buf_add_char(out, (char)c);
+            buf_printf(out, "\\u%04x", c);
     }
     buf_add_char(out, '"');
 }

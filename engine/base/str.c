@@ -209,8 +209,18 @@ size_t utf8_encode(uint32_t c, char out[4]) {
     return 4;
 }
 
+// Where the next byte beyond ASCII is, looked for eight at a time.
+static size_t skip_ascii(struct str s, size_t at) {
+    for (uint64_t eight; s.n - at >= sizeof eight; at += sizeof eight) {
+        memcpy(&eight, s.p + at, sizeof eight);
+        if ((eight & 0x8080808080808080u) != 0) break;
+    }
+    while (at < s.n && (unsigned char)s.p[at] < 0x80) at++;
+    return at;
+}
+
 size_t utf8_first_bad(struct str s) {
-    for (size_t at = 0; at < s.n;) {
+    for (size_t at = 0; (at = skip_ascii(s, at)) < s.n;) {
         uint32_t c;
         bool good;
         size_t n = utf8_scan(s, at, &c, &good);

@@ -86,6 +86,15 @@ static void utf8_rules(void **state) {
     assert_int_equal(utf8_decode(STR("\xF4\x90\x80\x80"), 0, &c), 1);
     assert_false(utf8_valid(STR("ok\xFF")));
     assert_int_equal(utf8_first_bad(STR("ok\xFF")), 2);
+    for (size_t at = 0; at < 40; at++) { // wherever it stands, and whatever stands there
+        char text[43];
+        memset(text, 'a', sizeof text);
+        memcpy(text + at, "\xE2\x82\xAC", 3);
+        assert_int_equal(utf8_first_bad((struct str){text, sizeof text}), sizeof text);
+        text[at + 2] = 'a';
+        assert_int_equal(utf8_first_bad((struct str){text, sizeof text}), at);
+        assert_int_equal(utf8_first_bad((struct str){text, at}), at);
+    }
     for (uint32_t point = 1; point < 0x110000; point += 97) {
         if (point >= 0xD800 && point <= 0xDFFF) continue;
         char bytes[4];

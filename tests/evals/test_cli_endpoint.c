@@ -22,7 +22,7 @@ static void assert_no_key(void) {
 
 static void an_experiment_runs_on_a_server(void **state) {
     (void)state;
-    struct served_model m = {.wanted_key = KEY, .shuffled = true};
+    struct served_model m = {.wanted_key = KEY, .shuffled = true, .keeps_bodies = true};
     served_model_open(&m);
     served_experiment(test_arena, fast_folder(), "x", &m, 4,
                       "api_key_env: LACUNA_TEST_KEY, body: {top_k: 1, min_p: 0.05}");

@@ -24,9 +24,10 @@ static void add_reply(const struct served_model *m, const json_t *request, struc
     buf_printf(out,
                "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"model\":\"%s\","
                "\"system_fingerprint\":\"%s\",\"choices\":[{\"index\":0,\"message\":{\"role\":"
-               "\"assistant\",\"content\":\"It is " STR_FMT ".\"},\"finish_reason\":\"stop\"}],"
+               "\"assistant\",\"content\":\"It is " STR_FMT ".%s\"},\"finish_reason\":\"stop\"}],"
                "\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":5}}",
-               m->reported, m->fingerprint, STR_ARG(number), content_bytes(request) / 4);
+               m->reported, m->fingerprint, STR_ARG(number), m->tail != NULL ? m->tail : "",
+               content_bytes(request) / 4);
 }
 
 static void script(void *context, const struct http_server_request *r,
@@ -44,8 +45,10 @@ static void script(void *context, const struct http_server_request *r,
         return;
     }
     ASSERT_OK(json_parse(r->body, "request", &request, &e), e);
-    buf_add_str(&m->bodies, r->body);
-    buf_add_char(&m->bodies, '\n');
+    if (m->keeps_bodies) {
+        buf_add_str(&m->bodies, r->body);
+        buf_add_char(&m->bodies, '\n');
+    }
     add_reply(m, request, r->body, &a->body);
     json_decref(request);
     if (m->program != NULL) buf_printf(&a->headers, "Server: %s\r\n", m->program);

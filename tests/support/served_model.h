@@ -15,7 +15,9 @@ struct served_model {
     void (*fault)(void *context, int number, struct http_server_answer *answer);
     void *context;
     const char *wanted_key; // 401 without it; NULL: anyone is served
+    const char *tail;       // further text of each reply; NULL: none
     bool shuffled;          // replies come out of order
+    bool keeps_bodies;      // in:
     struct buf bodies;      // of all requests, a line each
 };
 void served_model_open(struct served_model *m);
