@@ -103,6 +103,24 @@ static size_t give_body(char *to, size_t one, size_t n, void *context) {
     return n;
 }
 
+static bool host_is_loopback(const char *host) {
+    struct in_addr address;
+    if (inet_pton(AF_INET, host, &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0;
+}
+
+// What is meant for this machine goes by no proxy: over plain http it would carry the key there.
+static bool url_is_loopback(const char *url) {
+    CURLU *u = curl_url();
+    char *host = NULL;
+    bool loopback = curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+                    curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+                    host_is_loopback(host);
+    curl_free(host);
+    curl_url_cleanup(u);
+    return loopback;
+}
+
 static void transfer_begin(struct transfer *t) {
     CURL *easy = t->easy;
     struct http_client *c = t->client;
@@ -113,6 +131,7 @@ static void transfer_begin(struct transfer *t) {
     t->sent = 0;
     t->error[0] = '\0';
     curl_easy_setopt(easy, CURLOPT_URL, t->url);
+    if (url_is_loopback(t->url)) curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     CURLMcode code = curl_multi_add_handle(c->multi, easy);
     assert(code == CURLM_OK);
     (void)code;
@@ -164,12 +183,6 @@ int http_start(struct http_client *c, const char *url, struct str body, void *ow
 }
 
 // ---- what came of it ---------------------------------------------------------------------------
-
-static bool host_is_loopback(const char *host) {
-    struct in_addr address;
-    if (inet_pton(AF_INET, host, &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
-    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0;
-}
 
 static bool same_part(CURLU *a, CURLU *b, CURLUPart part) {
     char *x = NULL, *y = NULL;

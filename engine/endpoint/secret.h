@@ -12,7 +12,8 @@
 // of the variable, and the message holds no byte of the key.
 int secret_check(const char *key, const char *name, struct err *e);
 
-// Overwrites the key wherever it stands in the bytes with asterisks. NULL: there is none.
+// Overwrites the key wherever it stands in the bytes with asterisks, also where JSON spells it with
+// escapes ("\/", "\u002d"), which a reader would undo. NULL: there is none.
 void secret_hide(const char *key, char *bytes, size_t n);
 
 #endif

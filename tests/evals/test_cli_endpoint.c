@@ -8,6 +8,7 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,71 @@ static void a_key_is_needed_and_never_shown(void **state) {
     expect_exit(2, "run n.yaml -o no-key");
     assert_holds(program_said, "the variable NO_SUCH_KEY, which api_key_env names, is not set");
     assert_no_key();
+    served_model_close(&m);
+}
+
+static void assert_no_key_in(const char *path) {
+    char bytes[65536];
+    FILE *f = fopen(path, "r");
+    if (f == NULL) return; // the process has ended
+    const size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    assert_null(memmem(bytes, n, KEY, strlen(KEY)));
+}
+
+// While a request is under way: in no command line of any process.
+static void look_at_processes(void) {
+    DIR *d = opendir("/proc");
+    assert_non_null(d);
+    for (const struct dirent *entry; (entry = readdir(d)) != NULL;)
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+            assert_no_key_in(arena_printf(test_arena, "/proc/%s/cmdline", entry->d_name));
+    closedir(d);
+}
+
+// A server that says the key wherever it can say something.
+static void tell_the_key(void *context, int number, struct http_server_answer *a) {
+    (void)context;
+    buf_add_c(&a->headers, "X-Key: " KEY "\r\nServer: " KEY "\r\n");
+    if (number % 12 == 0) look_at_processes();
+    if (number % 6 == 1) a->status = 400;
+    if (number % 6 == 2) a->status = 302, buf_add_c(&a->headers, "Location: http://" KEY "/\r\n");
+    if (number % 6 == 3) buf_clear(&a->body), buf_add_c(&a->body, KEY);
+    if (number % 6 == 4) buf_add_c(&a->raw, KEY " " KEY "\r\n\r\n");
+    if (a->status == 400) {
+        buf_clear(&a->body);
+        buf_add_c(&a->body, "{\"error\":{\"message\":\"sk\\u002dtest-4f1b9d or " KEY "\"}}");
+    }
+}
+
+static void no_verb_writes_the_key(void **state) {
+    (void)state;
+    static const char *const verbs[] = {
+        "run t.yaml -o told",
+        "run t.yaml -o told --retry-errors",
+        "verify told",
+        "score told",
+        "report told",
+        "prompt told prod/placed/500/order-moves@middle/1/0",
+        "baseline told -o told.baseline.jsonl",
+        "review told -o sample.csv",
+        "repeat told prod/placed/500/order-moves@middle/1/0",
+        "plan t.yaml --set 'models[0].count=tokenize'",
+    };
+    struct served_model m = {.fault = tell_the_key,
+                             .reported = "small " KEY,
+                             .fingerprint = KEY,
+                             .tail = " The key is " KEY ", is it not?"};
+    served_model_open(&m);
+    served_experiment(test_arena, fast_folder(), "t", &m, 4,
+                      "api_key_env: LACUNA_TEST_KEY, in_flight: 1, attempts: 1");
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        program_run(verbs[i]);
+        assert_true(program_out.n + program_said.n > 0);
+        assert_no_key();
+    }
+    assert_holds(file_of("told", "trials.jsonl"), "The key is **************, is it not?");
+    assert_holds(file_of("told", "trials.jsonl"), "************** or **************");
     served_model_close(&m);
 }
 
@@ -170,8 +236,11 @@ static void failures_are_no_verdicts(void **state) {
 int main(void) {
     setenv("LACUNA_TEST_KEY", KEY, 1);
     const struct CMUnitTest tests[] = {
-        TEST(an_experiment_runs_on_a_server), TEST(a_key_is_needed_and_never_shown),
-        TEST(what_was_thought_is_kept_apart), TEST(a_run_stops_before_it_costs_too_much),
+        TEST(an_experiment_runs_on_a_server),
+        TEST(a_key_is_needed_and_never_shown),
+        TEST(no_verb_writes_the_key),
+        TEST(what_was_thought_is_kept_apart),
+        TEST(a_run_stops_before_it_costs_too_much),
         TEST(failures_are_no_verdicts),
     };
     return cmocka_run_group_tests_name("cli_endpoint", tests, NULL, NULL);

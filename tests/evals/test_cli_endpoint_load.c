@@ -14,10 +14,10 @@
 #ifdef __SANITIZE_ADDRESS__
 #define GROWTH_BYTES_MOST (512 * MIB)
 #else
-#define GROWTH_BYTES_MOST (8 * MIB)
+#define GROWTH_BYTES_MOST (16 * MIB)
 #endif
 
-enum { REQUESTS = 3000, IN_FLIGHT = 64, FILES_BESIDE = 24 };
+enum { REQUESTS = 4800, IN_FLIGHT = 64, FILES_BESIDE = 24 };
 
 static void memory_and_files_stay_where_they_are(void **state) {
     (void)state;

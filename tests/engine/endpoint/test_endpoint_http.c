@@ -7,10 +7,11 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define KEY "sk-test-0123456789"
+#define KEY "sk-te/t-0123456789"
 
 static const struct http_limits patient = {.connect_ms = 60000,
                                            .reply_ms = 120000,
@@ -56,6 +57,8 @@ static void script(void *context, const struct http_server_request *r,
         buf_add_c(&a->headers, "retry-after:  7 \r\n");
         buf_clear(&a->body);
         buf_printf(&a->body, "who sends Bearer %s twice, %s?", KEY, KEY);
+        buf_add_c(&a->body,
+                  " \"sk-te\\/t-0123456789\", \"\\u0073k-te/t\\u002D0123456789\", sk-te/t");
     }
     if (strcmp(path, "near") == 0 || strcmp(path, "far") == 0 || strcmp(path, "circle") == 0) {
         a->status = 307;
@@ -129,8 +132,9 @@ static void the_key_never_comes_back(void **state) {
     open_kit(&k);
     const struct http_reply *r = post(&k, "refused");
     assert_true(r->status == 429 && str_equal_c(r->retry_after, "7"));
-    assert_true(
-        str_equal_c(r->body, "who sends Bearer ****************** twice, ******************?"));
+    assert_true(str_equal_c(r->body,
+                            "who sends Bearer ****************** twice, ******************? "
+                            "\"*******************\", \"****************************\", sk-te/t"));
     close_kit(&k);
 }
 
@@ -216,6 +220,27 @@ static void redirects_stay_with_the_host(void **state) {
     int before = http_server_requests(k.server);
     assert_int_equal(post(&k, "circle")->failure, HTTP_REDIRECTED);
     assert_int_equal(http_server_requests(k.server) - before, 4);
+    close_kit(&k);
+}
+
+// A proxy of the environment is for other machines: over plain http it would get the key.
+static void this_machine_is_asked_without_a_proxy(void **state) {
+    (void)state;
+    struct kit k;
+    char proxy[64];
+    open_kit(&k);
+    snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", http_server_port(k.other));
+    setenv("http_proxy", proxy, 1);
+    setenv("all_proxy", proxy, 1);
+    const struct http_reply *r = post(&k, "chat");
+    assert_true(r->failure == HTTP_WHOLE && r->status == 200);
+    assert_int_equal(http_server_requests(k.other), 0);
+    struct err e = {0};
+    ASSERT_OK(http_start(k.client, "http://no-such-host.invalid/chat", STR("{}"), &k, &e), e);
+    r = http_next(k.client, 600000);
+    assert_true(r != NULL && http_server_requests(k.other) == 1); // the others go by it
+    unsetenv("http_proxy");
+    unsetenv("all_proxy");
     close_kit(&k);
 }
 
@@ -306,6 +331,7 @@ int main(void) {
         TEST(no_server_is_waited_for_without_end),
         TEST(nobody_there_and_no_tls_are_told_apart),
         TEST(redirects_stay_with_the_host),
+        TEST(this_machine_is_asked_without_a_proxy),
         TEST(many_fly_at_once),
         TEST(a_wait_can_be_ended),
         TEST(addresses_are_checked),
