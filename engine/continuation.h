@@ -1,5 +1,5 @@
 // A reply while it grows: ids, bytes, and the rules that end it (stop tokens, stop strings, the
-// token limit). Memory is given once, before decoding.
+// budgets of tokens). Memory is given once, before decoding.
 #ifndef LACUNA_ENGINE_CONTINUATION_H
 #define LACUNA_ENGINE_CONTINUATION_H
 
@@ -19,10 +19,11 @@ struct continuation_vocabulary {
 
 struct continuation {
     const struct continuation_vocabulary *vocabulary;
-    const struct str *stop; // stop strings, none empty
-    int stop_count;
-    int max_tokens;
-    int tokens; // sampled so far, without a stop token
+    const struct provider_generation *generation;
+    struct reasoning_meter meter;
+    size_t thought;     // tokens of closed blocks of reasoning
+    size_t block_first; // while inside of one: its first token
+    int tokens;         // sampled so far, without a stop token
     int32_t *ids;
     size_t *starts; // byte where each id begins
     size_t count;   // ids kept; fewer than `tokens` when a stop string cut some off
@@ -33,12 +34,18 @@ struct continuation {
     int32_t stop_id; // -1: no token ended it
 };
 
-// `stop` and `vocabulary` are borrowed. Takes all memory from the arena.
+// `generation` (no stop string empty) and `vocabulary` are borrowed. Takes all memory from the
+// arena.
 void continuation_start(struct continuation *r, const struct continuation_vocabulary *vocabulary,
-                        const struct str *stop, int stop_count, int max_tokens, struct arena *a);
+                        const struct provider_generation *generation, struct arena *a);
 
 // The next sampled token. Sets `ended` and `finish`. A stop string counts wherever it stands, also
-// across tokens; it and all text behind it are dropped, with the ids that begin there.
+// across tokens; it and all text behind it are dropped, with the ids that begin there. With a
+// budget of its own the reasoning ends in FINISH_REASONING where that is used up inside of a block,
+// and the answer in FINISH_LENGTH where its own is.
 void continuation_add(struct continuation *r, int32_t id);
+
+// Tokens whose first byte lies in a block of reasoning of the whole text, tags included.
+size_t continuation_reasoning_tokens(const struct continuation *r);
 
 #endif

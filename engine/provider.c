@@ -15,12 +15,28 @@ const char *provider_finish_name(enum provider_finish f) {
     switch (f) {
     case FINISH_STOP: return "stop";
     case FINISH_LENGTH: return "length";
+    case FINISH_REASONING: return "reasoning_length";
     case FINISH_STOP_STRING: return "stop_string";
     case FINISH_FILTER: return "filter";
     case FINISH_ERROR: return "error";
     }
     assert(!"a finish that has a name");
     return "error";
+}
+
+struct provider_generation provider_generation_copy(const struct provider_generation *g,
+                                                    struct arena *a) {
+    struct provider_generation copy = *g;
+    struct str *stop = arena_array(a, (size_t)g->stop_count, sizeof *stop);
+    for (int i = 0; i < g->stop_count; i++) stop[i] = str_copy(a, g->stop[i]);
+    copy.stop = stop;
+    if (g->reasoning == NULL) return copy;
+    struct reasoning_tags *tags = arena_alloc(a, sizeof *tags);
+    *tags = *g->reasoning;
+    tags->open = str_copy(a, tags->open);
+    tags->close = str_copy(a, tags->close);
+    copy.reasoning = tags;
+    return copy;
 }
 
 // Elements of the model's heads; 0 when its file cannot be read, which opening it will tell.

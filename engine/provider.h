@@ -8,6 +8,7 @@
 #include "engine/base/err.h"
 #include "engine/base/hash.h"
 #include "engine/base/json.h"
+#include "engine/base/reasoning.h"
 #include "engine/base/rng.h"
 #include "engine/base/str.h"
 
@@ -48,18 +49,27 @@ enum provider_finish {
     FINISH_LENGTH,
     FINISH_STOP_STRING,
     FINISH_FILTER, // a server's filter cut it
-    FINISH_ERROR
+    FINISH_ERROR,
+    FINISH_REASONING // the reasoning's own budget ended while the model was thinking
 };
-// "stop", "length", "stop_string", "filter", "error"
+// "stop", "length", "stop_string", "filter", "error", "reasoning_length"
 const char *provider_finish_name(enum provider_finish f);
 
 struct provider_generation {
-    int max_tokens;
-    double temperature; // 0: greedy
-    double top_p;       // 1: all
+    int max_tokens; // of reasoning and answer together
+    // Of these, for the reasoning alone: neither part takes from the other. 0: one budget for both.
+    // A server has only the sum.
+    int reasoning_tokens;
+    const struct reasoning_tags *reasoning; // NULL: the model has none
+    double temperature;                     // 0: greedy
+    double top_p;                           // 1: all
     const struct str *stop;
     int stop_count;
 };
+
+// Nothing of it borrowed.
+struct provider_generation provider_generation_copy(const struct provider_generation *g,
+                                                    struct arena *a);
 
 // What the outcome depends on (identity.json, models[]) and what it does not (manifest.json).
 struct provider_identity {
@@ -137,6 +147,10 @@ struct provider_completion {
     struct str reasoning;    // what a server gave apart from the reply as thought; n 0: nothing
     struct provider_ids ids; // reply ids without the stop token (exact_ids only)
     int tokens;              // of the reply; -1: a server does not say
+    // Tokens of the reply, or beside it, that are thinking: those whose first byte lies in a block
+    // (engine/base/reasoning.h), or what a server says.
+    bool reasoning_counted;
+    int reasoning_tokens;
     enum provider_finish finish;
     int stop_id;                                // the token that ended the reply, -1 when none did
     const struct provider_attention *attention; // [subject_count] of the request; NULL: not watched

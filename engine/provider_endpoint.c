@@ -292,6 +292,8 @@ static void complete(struct endpoint *n, const struct flight *f, struct outcome 
     if (o->reply.has_reasoning) out->reasoning = o->reply.reasoning;
     out->finish = o->reply.finish;
     out->tokens = (int)o->reply.tokens;
+    out->reasoning_counted = o->reply.reasoning_tokens != DIALECT_UNKNOWN;
+    if (out->reasoning_counted) out->reasoning_tokens = (int)o->reply.reasoning_tokens;
     served->prompt_tokens = o->reply.prompt_tokens;
     served->model = o->reply.model;
     served->fingerprint = o->reply.fingerprint;

@@ -73,7 +73,7 @@ static int fixture_submit(struct provider *p, const struct provider_request *req
     *flight = (struct flight){.arena = a,
                               .ticket = request->ticket,
                               .prompt = words_prompt(request, a),
-                              .generation = words_generation(request->generation, a),
+                              .generation = provider_generation_copy(request->generation, a),
                               .sampling = request->sampling,
                               .began_ns = clock_ns()};
     flight->rule = fixture_rules_find(&f->rules, request->key, flight->prompt);

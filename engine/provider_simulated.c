@@ -122,7 +122,7 @@ static int simulated_submit(struct provider *p, const struct provider_request *r
     struct flight *flight = &s->flights[(s->first + s->count++) % s->subject.in_flight];
     *flight = (struct flight){.arena = a,
                               .ticket = request->ticket,
-                              .generation = words_generation(request->generation, a),
+                              .generation = provider_generation_copy(request->generation, a),
                               .began_ns = clock_ns()};
     struct err wrong = {0};
     if (speak(&s->subject, request->key, words_prompt(request, a), a, flight, &wrong) != 0)

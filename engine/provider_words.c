@@ -1,6 +1,7 @@
 #include "engine/provider_words.h"
 
 #include "engine/base/hash.h"
+#include "engine/continuation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -192,42 +193,41 @@ struct str words_prompt(const struct provider_request *r, struct arena *a) {
     return (struct str){p, n};
 }
 
-struct provider_generation words_generation(const struct provider_generation *g, struct arena *a) {
-    struct provider_generation copy = *g;
-    struct str *stop = arena_array(a, (size_t)g->stop_count, sizeof *stop);
-    for (int i = 0; i < g->stop_count; i++) stop[i] = str_copy(a, g->stop[i]);
-    copy.stop = stop;
-    return copy;
+static struct str bytes_of(const void *context, int32_t id) {
+    return words_bytes(context, id);
 }
 
-static void cut_at_stop_string(const struct provider_generation *g, struct provider_completion *c) {
-    for (int i = 0; i < g->stop_count; i++) {
-        size_t at = g->stop[i].n == 0 ? STR_NONE : str_find(c->text, g->stop[i], 0);
-        if (at == STR_NONE) continue;
-        c->text.n = at;
-        c->finish = FINISH_STOP_STRING;
+// The text's words one by one, as an engine would have sampled them.
+static void add_words_until(struct words *w, const struct provider_generation *g,
+                            const struct provider_ids *ids, struct arena *a,
+                            struct continuation *r) {
+    struct continuation_vocabulary *v = arena_alloc(a, sizeof *v);
+    *v = (struct continuation_vocabulary){.bytes = bytes_of, .context = w};
+    for (size_t i = 0; i < ids->count; i++) {
+        size_t n = words_bytes(w, ids->ids[i]).n;
+        if (n > v->longest_bytes) v->longest_bytes = n;
     }
+    continuation_start(r, v, g, a);
+    for (size_t i = 0; i < ids->count && !r->ended; i++) continuation_add(r, ids->ids[i]);
+    // A text that fits its budget to the word was not cut.
+    if (r->count == ids->count && r->finish != FINISH_STOP_STRING) r->ended = false;
 }
 
 int words_complete(struct words *w, const struct provider_generation *g, struct str text,
                    enum provider_finish finish, bool exact_ids, struct arena *a,
                    struct provider_completion *out, struct err *e) {
-    out->ok = true;
-    out->finish = finish;
-    out->text = text;
-    cut_at_stop_string(g, out);
-    struct provider_piece piece = {out->text, false};
+    struct provider_piece piece = {text, false};
     struct provider_ids ids;
+    struct continuation r;
     TRY(words_tokenize(w, &piece, 1, a, &ids, e));
-    if (ids.count > (size_t)g->max_tokens) {
-        ids.count = (size_t)g->max_tokens;
-        out->text.n = 0;
-        for (size_t i = 0; i < ids.count; i++) out->text.n += words_bytes(w, ids.ids[i]).n;
-        out->finish = FINISH_LENGTH;
-    }
-    if (exact_ids && ids.ids == NULL) ids.ids = arena_alloc(a, sizeof *ids.ids);
-    if (exact_ids) out->ids = ids;
-    out->tokens = (int)ids.count;
+    add_words_until(w, g, &ids, a, &r);
+    out->ok = true;
+    out->finish = r.ended ? r.finish : finish;
+    out->text = (struct str){r.text, r.bytes};
+    if (exact_ids) out->ids = (struct provider_ids){r.ids, r.count};
+    out->tokens = (int)r.count;
+    out->reasoning_counted = g->reasoning != NULL;
+    out->reasoning_tokens = (int)continuation_reasoning_tokens(&r);
     out->stop_id = out->finish == FINISH_STOP && exact_ids ? WORDS_ID_END : -1;
     return 0;
 }

@@ -21,11 +21,10 @@ struct str words_bytes(const struct words *w, int32_t id);
 int words_render(const struct provider_message *messages, size_t count, struct arena *a,
                  struct provider_piece **pieces, size_t *piece_count, struct err *e);
 struct str words_prompt(const struct provider_request *r, struct arena *a); // all pieces joined
-// A copy that outlives the request.
-struct provider_generation words_generation(const struct provider_generation *g, struct arena *a);
 
-// Completes with `text`, which ended by `finish`: cut before the first stop string, and at
-// max_tokens words (FINISH_LENGTH). Ids are given when the provider tells exact ones.
+// Completes with `text`, which ended by `finish`: cut before the first stop string, and where a
+// budget of words is used up, as an engine does (engine/continuation.h). Ids are given when the
+// provider tells exact ones.
 int words_complete(struct words *w, const struct provider_generation *g, struct str text,
                    enum provider_finish finish, bool exact_ids, struct arena *a,
                    struct provider_completion *out, struct err *e);

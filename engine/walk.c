@@ -90,6 +90,9 @@ static int check_request(const struct walk *w, const struct provider_request *r,
              "%s: temperature is %g and top_p %g; temperature must be 0 or more and top_p in "
              "(0, 1]",
              r->key, g->temperature, g->top_p);
+    if (g->reasoning_tokens < 0 || g->reasoning_tokens >= g->max_tokens)
+        FAIL(e, ERR_CONFIG, "%s: of %d tokens %d are for the reasoning, which leaves no answer",
+             r->key, g->max_tokens, g->reasoning_tokens);
     for (int i = 0; i < g->stop_count; i++)
         if (g->stop[i].n == 0) FAIL(e, ERR_CONFIG, "%s: stop string %d is empty", r->key, i + 1);
     if (r->ids.count > context || (uint64_t)r->ids.count + (uint64_t)g->max_tokens > context)
@@ -127,17 +130,12 @@ int walk_submit(struct walk *w, const struct provider_request *request, bool *ac
                        .order = w->submitted++,
                        .arena = a,
                        .ticket = request->ticket,
-                       .generation = *request->generation,
+                       .generation = provider_generation_copy(request->generation, a),
                        .sampling = request->sampling};
     size_t count = request->ids.count;
     l->ids = (struct provider_ids){arena_array(a, count, sizeof *l->ids.ids), count};
     memcpy(l->ids.ids, request->ids.ids, count * sizeof *l->ids.ids);
-    struct str *stop = arena_array(a, (size_t)l->generation.stop_count, sizeof *stop);
-    for (int i = 0; i < l->generation.stop_count; i++)
-        stop[i] = str_copy(a, request->generation->stop[i]);
-    l->generation.stop = stop;
-    continuation_start(&l->reply, w->vocabulary, stop, l->generation.stop_count,
-                       l->generation.max_tokens, a);
+    continuation_start(&l->reply, w->vocabulary, &l->generation, a);
     watch_start(&l->watch, session_model(w->session), request, a);
     return 0;
 }
@@ -172,6 +170,8 @@ static void deliver(struct leaf *l, struct arena *a, struct provider_completion 
     };
     if (!l->failed) {
         out->attention = watch_end(&l->watch, a);
+        out->reasoning_counted = l->generation.reasoning != NULL;
+        out->reasoning_tokens = (int)continuation_reasoning_tokens(r);
         out->layers = l->watch.model->L;
         out->heads = l->watch.model->H;
     }

@@ -32,7 +32,7 @@ int check_prepare(struct check_set *s, const struct experiment_constraint *c,
 struct reply {
     struct str text;
     size_t answer[2];   // byte range that is looked at
-    const char *finish; // "stop", "length", "stop_string", "filter"
+    const char *finish; // "stop", "length", "reasoning_length", "stop_string", "filter"
     struct str thought; // before the answer, in the reply or apart from it; n 0: nothing
 };
 

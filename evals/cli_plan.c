@@ -175,6 +175,15 @@ static const char *length_word(const struct provider *p) {
     return word != NULL ? word : "exact";
 }
 
+static void print_reasoning(const struct view *v, int model) {
+    const struct experiment_model *m = &v->x->models[model];
+    if (m->reasoning_tokens == 0) return;
+    printf("  reasoning %d tokens of each reply, beside %d of the answer; %s\n",
+           m->reasoning_tokens, v->x->generation.max_tokens,
+           m->endpoint.url != NULL ? "the server is sent the sum and divides it as it likes"
+                                   : "counted apart, exactly");
+}
+
 static void print_model(const struct view *v, int model) {
     char a[32], b[32], c[32];
     struct plan_tokens f = tokens_of(v, model, false);
@@ -191,6 +200,7 @@ static void print_model(const struct view *v, int model) {
                grouped(f.prompt, a), grouped(shared, b),
                f.prompt > 0 ? 100.0 * (double)shared / (double)f.prompt : 0.0);
     printf("  replies   at most %s tokens\n", grouped(f.reply, a));
+    print_reasoning(v, model);
     if (kv > 0)
         printf("  memory    %s bytes of KV a token; %.1f MiB for the longest trial (%s tokens)\n",
                grouped(kv, b), (double)(kv * f.longest) / (1 << 20), grouped(f.longest, c));

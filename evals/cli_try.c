@@ -1,9 +1,9 @@
 // lacuna try: one reply from stdin, judged by one constraint's checks.
 #include "evals/cli.h"
+#include "evals/answer.h"
 #include "evals/explain.h"
 #include "evals/judge.h"
 #include "evals/plan_internal.h"
-#include "evals/thinking.h"
 
 #include "engine/base/log.h"
 
@@ -168,7 +168,8 @@ static int try_reply(const struct trying *t, const struct experiment *x, struct 
     TRY(read_reply(a, &text, e));
     const struct record_trial trial = {.vars = d.vars, .var_count = d.var_count};
     struct reply reply = {.text = text, .finish = t->finish};
-    thinking_answer(text, x->models[0].think_open, x->models[0].think_close, reply.answer);
+    answer_find(&x->models[0].reasoning, text, reply.answer);
+    reply.thought = str_slice(text, 0, reply.answer[0]);
     struct check_set *checks = check_set_open();
     struct record_verdict *verdicts;
     struct check_trace traces[2];

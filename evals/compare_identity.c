@@ -72,7 +72,8 @@ static const char *model_field(const char *key) {
     static const char *const own[][2] = {
         {"tokenizer_sha256", "tokenizer"}, {"pre_tokenizer", "tokenizer"},
         {"template_sha256", "template"},   {"template", "template"},
-        {"numerics", "numerics"},          {"backend", "backend"}};
+        {"numerics", "numerics"},          {"backend", "backend"},
+        {"reasoning", "generation"}};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strcmp(own[i][0], key) == 0) return own[i][1];
     return "model";

@@ -71,6 +71,10 @@ const struct experiment_variable *experiment_variable_find(const struct experime
     return NULL;
 }
 
+int experiment_reply_tokens(const struct experiment *x, int model) {
+    return x->generation.max_tokens + x->models[model].reasoning_tokens;
+}
+
 int experiment_model_index(const struct experiment *x, const char *id) {
     for (int i = 0; i < x->model_count; i++)
         if (x->models[i].id != NULL && strcmp(x->models[i].id, id) == 0) return i;

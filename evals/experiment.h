@@ -74,7 +74,11 @@ struct experiment_model {
     int repeat_check; // so many requests are sent twice (evals/again.h)
     // What a million tokens cost, in millionths; 0: nothing, or not given.
     int64_t price_input, price_output;
-    struct str think_open, think_close; // tags of a thinking part; p == NULL: none
+    bool thinks; // the file has `reasoning`
+    // Tags around what it thinks; `opened` where the file says so, else the prompt tells it. A
+    // budget of its own for that, in tokens; 0: generation.max_tokens is for both.
+    struct reasoning_tags reasoning;
+    int reasoning_tokens;
 };
 
 struct experiment_generation {
@@ -291,6 +295,9 @@ struct experiment {
     json_t *resolved; // all defaults and overrides filled in; owned by the arena's owner
                       // (experiment_close)
 };
+
+// The most tokens of a reply of the model, reasoning and answer.
+int experiment_reply_tokens(const struct experiment *x, int model);
 
 // -1: there is none; `id` NULL: no placement.
 int experiment_model_index(const struct experiment *x, const char *id);

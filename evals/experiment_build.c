@@ -51,9 +51,14 @@ static void build_models(struct load *l, const json_t *list) {
             .pre_tokenizer = load_word(l, o, "pre_tokenizer"),
             .context_tokens = (uint32_t)load_integer(o, "context_tokens", 0),
             .beyond_trained = load_boolean(o, "beyond_trained"),
-            .think_open = load_text(l, json_object_get(o, "thinking"), "open"),
-            .think_close = load_text(l, json_object_get(o, "thinking"), "close"),
         };
+        const json_t *reasoning = json_object_get(o, "reasoning");
+        x->models[i].thinks = reasoning != NULL;
+        x->models[i].reasoning =
+            (struct reasoning_tags){.open = load_text(l, reasoning, "open"),
+                                    .close = load_text(l, reasoning, "close"),
+                                    .opened = load_boolean(reasoning, "opened_by_prompt")};
+        x->models[i].reasoning_tokens = (int)load_integer(reasoning, "max_tokens", 0);
         build_endpoint(l, o, &x->models[i].endpoint);
         x->models[i].repeat_check = (int)load_integer(o, "repeat_check", 0);
         const json_t *price = json_object_get(o, "price");

@@ -19,13 +19,16 @@ static void check_window(struct load *l, const char *what, int length, const cha
         const struct experiment_model *m = &x->models[i];
         // Tokens of a text that another model measured are known to the plan only.
         if (x->measured_by != NULL && !same_id(m->id, x->measured_by)) continue;
-        const int64_t sum = (int64_t)length + x->generation.max_tokens;
+        const int reply = experiment_reply_tokens(x, i);
+        const int64_t sum = (int64_t)length + reply;
         if (m->context_tokens == 0 || length <= 0 || sum <= (int64_t)m->context_tokens) continue;
         WRONG(path,
-              "%s %d (chat template included) + generation.max_tokens %d = %lld, more than "
-              "context_tokens %u of model '%s'; nothing is ever cut, so make one of them fit",
-              what, length, x->generation.max_tokens, (long long)sum, m->context_tokens,
-              m->id == NULL ? "?" : m->id);
+              "%s %d (chat template included) + %s %d = %lld, more than context_tokens %u of model "
+              "'%s'; nothing is ever cut, so make one of them fit",
+              what, length,
+              m->reasoning_tokens > 0 ? "max_tokens of reasoning and answer"
+                                      : "generation.max_tokens",
+              reply, (long long)sum, m->context_tokens, m->id == NULL ? "?" : m->id);
         return;
     }
 }

@@ -10,21 +10,34 @@ static bool same_id(const char *a, const char *b) {
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-static void check_thinking(struct load *l, const struct experiment_model *m, const char *path) {
-    if (m->think_open.p == NULL || m->think_close.p == NULL) return;
-    if (str_trim(m->think_open).n == 0)
-        WRONG(AT("%s.open", path), "an empty tag stands everywhere");
-    if (str_trim(m->think_close).n == 0)
-        WRONG(AT("%s.close", path), "an empty tag stands everywhere");
-    if (str_equal(m->think_open, m->think_close))
+// A server may give what is thought apart; others give one text.
+static void check_tags_given(struct load *l, const struct experiment_model *m, const char *path) {
+    const struct reasoning_tags *t = &m->reasoning;
+    if (t->open.p == NULL && t->close.p == NULL && m->endpoint.url != NULL) {
+        if (t->opened) WRONG(AT("%s.opened_by_prompt", path), "needs the tags `open` and `close`");
+        return;
+    }
+    if (t->open.p == NULL) WRONG(AT("%s.open", path), "is missing: the tag before what is thought");
+    if (t->close.p == NULL) WRONG(AT("%s.close", path), "is missing: the tag behind it");
+}
+
+static void check_tag(struct load *l, struct str tag, const char *path) {
+    if (str_trim(tag).n == 0) WRONG(path, "an empty tag stands everywhere");
+    if (memchr(tag.p, '`', tag.n) != NULL)
+        WRONG(path, "a tag in backticks is code, which opens and closes nothing");
+}
+
+static void check_reasoning(struct load *l, const struct experiment_model *m, const char *path) {
+    const struct reasoning_tags *t = &m->reasoning;
+    check_tags_given(l, m, path);
+    if (t->open.p == NULL || t->close.p == NULL) return;
+    check_tag(l, t->open, AT("%s.open", path));
+    check_tag(l, t->close, AT("%s.close", path));
+    if (str_equal(t->open, t->close))
         WRONG(AT("%s.close", path), "must differ from the tag that opens");
-    else if (str_find(m->think_open, m->think_close, 0) != STR_NONE ||
-             str_find(m->think_close, m->think_open, 0) != STR_NONE)
+    else if (str_find(t->open, t->close, 0) != STR_NONE ||
+             str_find(t->close, t->open, 0) != STR_NONE)
         WRONG(AT("%s.close", path), "one tag stands inside the other, so each would be both");
-    if (memchr(m->think_open.p, '`', m->think_open.n) != NULL)
-        WRONG(AT("%s.open", path), "a tag in backticks is code, which opens nothing");
-    if (memchr(m->think_close.p, '`', m->think_close.n) != NULL)
-        WRONG(AT("%s.close", path), "a tag in backticks is code, which closes nothing");
 }
 
 // One of the four says what the model is.
@@ -84,6 +97,6 @@ void experiment_check_models(struct load *l) {
             WRONG(AT("models[%d].id", i), "'each' means every model (lengths.measured_by)");
         check_kind_of_model(l, m, AT("models[%d]", i));
         check_endpoint(l, m, AT("models[%d]", i));
-        check_thinking(l, m, AT("models[%d].thinking", i));
+        if (m->thinks) check_reasoning(l, m, AT("models[%d].reasoning", i));
     }
 }

@@ -10,9 +10,19 @@ static const char *const weights_words[] = {"auto", "unpacked", "stored", NULL};
 static const char *const api_words[] = {"chat", "text", "ids", NULL};
 static const char *const max_tokens_words[] = {"max_tokens", "max_completion_tokens", NULL};
 
-static const struct field thinking_fields[] = {
-    {.key = "open", .type = FIELD_TEXT, .flags = FIELD_REQUIRED, .help = "begins it: \"<think>\""},
-    {.key = "close", .type = FIELD_TEXT, .flags = FIELD_REQUIRED, .help = "ends it: \"</think>\""},
+static const struct field reasoning_fields[] = {
+    {.key = "open", .type = FIELD_TEXT, .help = "begins it: \"<think>\""},
+    {.key = "close", .type = FIELD_TEXT, .help = "ends it: \"</think>\""},
+    {.key = "opened_by_prompt",
+     .type = FIELD_BOOLEAN,
+     .fallback = "false",
+     .help = "a server's template ends in the opening tag; known by itself where prompts are "
+             "rendered here"},
+    {.key = "max_tokens",
+     .type = FIELD_INTEGER,
+     .least = 1,
+     .most = 1000000,
+     .help = "a budget for it alone, beside generation.max_tokens, which is then the answer's"},
     {.key = NULL},
 };
 
@@ -154,11 +164,11 @@ const struct field model_fields[] = {
      .type = FIELD_BOOLEAN,
      .fallback = "false",
      .help = "allow a window beyond the trained one"},
-    {.key = "thinking",
+    {.key = "reasoning",
      .type = FIELD_OBJECT,
      .flags = FIELD_OPTIONAL,
-     .fields = thinking_fields,
-     .help = "tags of a thinking part, which no check looks at"},
+     .fields = reasoning_fields,
+     .help = "of a model that thinks aloud: the tags around that; checks look at the answer"},
     {.key = NULL},
 };
 

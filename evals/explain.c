@@ -21,8 +21,11 @@ static const char *unscored(const struct record_verdict *v) {
         return "the reply was cut by the token limit, and what is there does not meet it; it "
                "counts "
                "as not met";
+    if (strcmp(v->reason, "reasoning_cut") == 0)
+        return "a token limit ended the reply while the model was thinking, before any answer; it "
+               "counts as not met";
     if (strcmp(v->reason, "no_answer") == 0)
-        return "there is no answer outside the thinking part; it counts as not met";
+        return "there is no answer outside the reasoning; it counts as not met";
     if (strcmp(v->reason, "empty") == 0) return "the reply is empty; it counts as not met";
     if (strcmp(v->reason, "loop") == 0)
         return "the reply repeats itself to its end without meeting it; it counts as not met";

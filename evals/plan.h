@@ -38,6 +38,10 @@ int plan_prompt(const struct experiment *x, struct provider *const *providers, c
 // and the sample number alone. `seed` of the trial's line is its key and counter half in hex.
 struct rng plan_sampling_stream(const struct experiment *x, const struct record_trial *t);
 
+// Around what the model thinks in its reply to this trial.
+struct reasoning_tags plan_reasoning_tags(const struct experiment_model *m,
+                                          const struct record_trial *t);
+
 // Does one model get the same ids (without exact ids: the same text)? Such trials are neighbours in
 // plan order.
 bool plan_same_prompt(const struct record_trial *a, const struct record_trial *b);

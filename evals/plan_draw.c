@@ -32,6 +32,13 @@ struct rng plan_sampling_stream(const struct experiment *x, const struct record_
     return r;
 }
 
+struct reasoning_tags plan_reasoning_tags(const struct experiment_model *m,
+                                          const struct record_trial *t) {
+    struct reasoning_tags tags = m->reasoning;
+    tags.opened = t->reasoning_opened;
+    return tags;
+}
+
 // ---- values ----
 
 static struct str digits_draw(const struct experiment_variable *v, struct rng *r, struct arena *a) {

@@ -210,6 +210,12 @@ static struct provider_ids *base_ids(struct work *w, const struct cell *c) {
     return &w->base;
 }
 
+static bool opens_reasoning(const struct experiment *x, const struct cell *c,
+                            const struct prompt *prompt) {
+    const struct reasoning_tags *tags = &x->models[c->model].reasoning;
+    return tags->opened || reasoning_opened_by(tags, prompt->text);
+}
+
 // One trial per selected sample; all of them share ids, parts and spans.
 static void drafts_make(struct work *w, const struct cell *c, const struct prompt *prompt,
                         size_t insert_count) {
@@ -233,7 +239,8 @@ static void drafts_make(struct work *w, const struct cell *c, const struct promp
                                        .case_id = w->d.case_id,
                                        .prompt_tokens = prompt->tokens,
                                        .template_tokens = prompt->template_tokens,
-                                       .reply_tokens_max = x->generation.max_tokens,
+                                       .reply_tokens_max = experiment_reply_tokens(x, c->model),
+                                       .reasoning_opened = opens_reasoning(x, c, prompt),
                                        .vars = w->d.vars,
                                        .var_count = w->d.var_count};
             if (c->placement >= 0) t->placement = x->placements[c->placement].id;
@@ -263,12 +270,12 @@ static uint32_t context_of(const struct planner *p, int model) {
 // Nothing is ever cut: prompt and reply fit into the context together, or there is no plan.
 static int context_check(struct work *w, const struct cell *c, uint32_t tokens, struct err *e) {
     uint32_t context = context_of(w->p, c->model);
-    int most = w->p->x->generation.max_tokens;
+    int most = experiment_reply_tokens(w->p->x, c->model);
     if (context == 0 || (uint64_t)tokens + (uint64_t)most <= context) return 0;
     FAIL(
         e, ERR_CONFIG,
-        "%s: prompt %u tokens + generation.max_tokens %d = %llu, more than the context of %u; make "
-        "lengths or max_tokens smaller, or models[].context_tokens greater",
+        "%s: prompt %u tokens + max_tokens %d (answer and reasoning) = %llu, more than the context "
+        "of %u; make lengths or max_tokens smaller, or models[].context_tokens greater",
         cell_words(w->p->x, c, &w->d, w->p->repeat), tokens, most,
         (unsigned long long)tokens + (unsigned long long)most, context);
 }

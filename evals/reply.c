@@ -83,9 +83,10 @@ bool reply_refuses(struct pattern_set *patterns, struct str text) {
 
 const char *reply_unscored(struct pattern_set *patterns, const struct reply *r) {
     struct str answer = str_slice(r->text, r->answer[0], r->answer[1]);
-    if (!reply_finished(r->finish)) return "cut";
-    if (reply_blank(answer))
-        return reply_blank(r->text) && reply_blank(r->thought) ? "empty" : "no_answer";
+    const bool blank = reply_blank(answer);
+    const bool thinks = blank && (!reply_blank(r->text) || !reply_blank(r->thought));
+    if (!reply_finished(r->finish)) return thinks ? "reasoning_cut" : "cut";
+    if (blank) return thinks ? "no_answer" : "empty";
     if (reply_loops(answer)) return "loop";
     if (reply_refuses(patterns, answer)) return "refusal";
     return NULL;

@@ -6,7 +6,7 @@
 #include "evals/check.h"
 #include "evals/pattern.h"
 
-// "stop" and "stop_string" end a reply by itself; "length" and "filter" cut it.
+// "stop" and "stop_string" end a reply by itself; "length", "reasoning_length" and "filter" cut it.
 bool reply_finished(const char *finish);
 
 // Nothing but white space (Unicode's, invisible characters included).
@@ -20,8 +20,8 @@ bool reply_loops(struct str text);
 // the list in reply.c. Other languages are `omitted` rather than `refusal`; both count as not met.
 bool reply_refuses(struct pattern_set *patterns, struct str text);
 
-// Why a reply that met nothing has no verdict: "cut", "no_answer", "empty", "loop", "refusal" in
-// this order, or NULL: it is a reply.
+// Why a reply that met nothing has no verdict: "reasoning_cut" (before the answer began), "cut",
+// "no_answer", "empty", "loop", "refusal" in this order, or NULL: it is a reply.
 const char *reply_unscored(struct pattern_set *patterns, const struct reply *r);
 
 #endif

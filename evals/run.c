@@ -2,11 +2,11 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
+#include "evals/answer.h"
 #include "evals/evidence.h"
 #include "evals/judge.h"
 #include "evals/plan.h"
 #include "evals/run_setup.h"
-#include "evals/thinking.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -128,8 +128,15 @@ static const char *valid_text(struct arena *a, const char *text, const char *oth
     return text != NULL && text[0] != '\0' ? arena_strdup(a, text) : otherwise;
 }
 
+void run_find_answer(const struct experiment_model *m, const struct record_trial *t,
+                     struct record_outcome *o) {
+    struct reasoning_tags tags = plan_reasoning_tags(m, t);
+    if (o->reasoning.n > 0) tags.opened = false; // the server has taken apart what was opened
+    answer_find(&tags, o->reply, o->answer);
+}
+
 static void outcome_of(const struct provider_completion *c, const struct experiment_model *m,
-                       struct arena *a, struct record_outcome *o) {
+                       const struct record_trial *t, struct arena *a, struct record_outcome *o) {
     *o = (struct record_outcome){0};
     if (!c->ok) {
         o->status = c->undelivered ? STATUS_INVALID : STATUS_ERROR;
@@ -142,11 +149,13 @@ static void outcome_of(const struct provider_completion *c, const struct experim
     o->ids = c->ids.ids;
     o->id_count = c->ids.count;
     o->tokens = c->tokens;
+    o->reasoning_counted = c->reasoning_counted;
+    o->reasoning_tokens = c->reasoning_tokens;
     if (c->served != NULL && c->served->prompt_tokens > 0)
         o->served_prompt_tokens = (uint32_t)c->served->prompt_tokens;
     o->server = served_by(c->served);
     o->finish = provider_finish_name(c->finish);
-    thinking_answer(c->text, m->think_open, m->think_close, o->answer);
+    run_find_answer(m, t, o);
 }
 
 // ---- offering ----------------------------------------------------------------------------------
@@ -250,7 +259,7 @@ static int take_completion(struct loop *l, struct arena *a, bool *any, struct er
     l->in_flight--;
     struct record_outcome o;
     const struct record_trial *first = &l->run->record->trials[l->groups[c.ticket].trials[0]];
-    outcome_of(&c, l->model, a, &o);
+    outcome_of(&c, l->model, first, a, &o);
     run_cost_settle(l->run, first, &o);
     TRY(run_served_check(l->run, first, &o, a, e));
     return record_group(l->run, &l->groups[c.ticket], &o, &c, NULL, a, e);

@@ -37,6 +37,9 @@ int run_models(struct run *r, const int64_t *trials, int64_t count, struct err *
 
 // A line of timings.jsonl, as far as it says which trial, when and where. The caller's.
 json_t *run_timing(const struct run *r, const struct record_trial *t);
+// The answer in a reply to this trial.
+void run_find_answer(const struct experiment_model *m, const struct record_trial *t,
+                     struct record_outcome *o);
 // Judges a reply and puts the outcome down under this trial's key. `timing` may be NULL.
 int run_record_one(struct run *r, const struct record_trial *t, struct record_outcome *o,
                    const json_t *timing, struct arena *a, struct err *e);

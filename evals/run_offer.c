@@ -26,11 +26,16 @@ int run_offer_make(const struct experiment *x, const struct record *r, struct pr
     for (size_t i = 0; i < count; i++)
         pieces[i] = (struct provider_piece){parts[i].text, parts[i].control};
     const struct experiment_generation *g = &x->generation;
-    out->generation = (struct provider_generation){.max_tokens = t->reply_tokens_max,
-                                                   .temperature = g->temperature,
-                                                   .top_p = g->top_p,
-                                                   .stop = g->stop,
-                                                   .stop_count = g->stop_count};
+    const struct experiment_model *m = &x->models[experiment_model_index(x, t->model)];
+    out->reasoning = plan_reasoning_tags(m, t);
+    out->generation =
+        (struct provider_generation){.max_tokens = t->reply_tokens_max,
+                                     .reasoning_tokens = m->reasoning_tokens,
+                                     .reasoning = m->reasoning.open.n > 0 ? &out->reasoning : NULL,
+                                     .temperature = g->temperature,
+                                     .top_p = g->top_p,
+                                     .stop = g->stop,
+                                     .stop_count = g->stop_count};
     out->request = (struct provider_request){.ticket = ticket,
                                              .key = t->key,
                                              .pieces = pieces,

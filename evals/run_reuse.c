@@ -3,7 +3,6 @@
 #include "evals/run_internal.h"
 
 #include "engine/base/clock.h"
-#include "evals/thinking.h"
 
 static json_t *make_timing(const struct run *r, const struct record_trial *t,
                            const struct reuse_reply *reply) {
@@ -24,10 +23,12 @@ static int put_reply(struct run *r, const struct record_trial *t, const struct r
                                .ids = then->ids,
                                .id_count = then->id_count,
                                .tokens = then->tokens,
+                               .reasoning_counted = then->reasoning_counted,
+                               .reasoning_tokens = then->reasoning_tokens,
                                .served_prompt_tokens = then->served_prompt_tokens,
                                .server = then->server,
                                .finish = then->finish};
-    thinking_answer(o.reply, m->think_open, m->think_close, o.answer);
+    run_find_answer(m, t, &o);
     json_t *timing = make_timing(r, t, reply);
     int result = reuse_evidence(r->reuse, model, reply, a, &o.evidence, e);
     if (result == 0) result = run_record_one(r, t, &o, timing, a, e);

@@ -127,6 +127,20 @@ static void put_baselines(json_t *o, const struct experiment *x) {
         json_decref(list);
 }
 
+// With a budget of its own the reasoning's tags decide where a reply ends.
+static json_t *identity_model(const struct experiment_model *m, const struct provider *p) {
+    json_t *o = json_copy(p->what.identity), *reasoning;
+    if (m->reasoning_tokens == 0) return o;
+    reasoning = json_object();
+    if (m->reasoning.open.n > 0) {
+        json_put(reasoning, "open", json_text(m->reasoning.open));
+        json_put(reasoning, "close", json_text(m->reasoning.close));
+    }
+    json_put(reasoning, "max_tokens", json_integer(m->reasoning_tokens));
+    json_put(o, "reasoning", reasoning);
+    return o;
+}
+
 json_t *run_identity(const struct experiment *x, struct provider *const *providers,
                      const char *request_sha256, const char *plan_sha256) {
     char hex[HASH_HEX_SIZE];
@@ -145,7 +159,8 @@ json_t *run_identity(const struct experiment *x, struct provider *const *provide
     json_put(o, "numerics", identity_word(x, providers, numerics_of));
     json_put(o, "backend", identity_word(x, providers, backend_of));
     json_t *models = json_array();
-    for (int i = 0; i < x->model_count; i++) json_array_append(models, providers[i]->what.identity);
+    for (int i = 0; i < x->model_count; i++)
+        json_array_append_new(models, identity_model(&x->models[i], providers[i]));
     json_put(o, "models", models);
     json_put(o, "partial", json_boolean(x->only_count > 0 || x->limit >= 0));
     return o;

@@ -52,6 +52,7 @@ int run_whole_experiment(const struct record *r, struct arena *a, struct experim
 struct run_offer {
     struct provider_request request;
     struct provider_generation generation;
+    struct reasoning_tags reasoning;
 };
 int run_offer_make(const struct experiment *x, const struct record *r, struct provider *p,
                    const struct record_trial *t, int64_t ticket, struct arena *a,

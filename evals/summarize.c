@@ -365,6 +365,7 @@ int summarize(const struct record *r, const struct experiment *x, struct arena *
     struct grids grids = {.arena = a};
     grids_wordings(&t, &grids);
     grids_conflicts(&t, &grids);
+    grids_reasoning(&t, &grids);
     grids_thought(&t, &grids);
     grids_served(&t, r, &grids);
     TRY(summarize_attention(r, &t, a, out, &grids, e));

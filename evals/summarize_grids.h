@@ -27,6 +27,8 @@ void grids_wordings(struct tally *t, struct grids *out);
 // One grid a model and pair of constraints that contradict each other: which one wins, by which
 // stands first.
 void grids_conflicts(struct tally *t, struct grids *out);
+// One grid a model that thinks aloud: how many tokens of it, by length.
+void grids_reasoning(const struct tally *t, struct grids *out);
 // One grid a model and constraint that it thought of and then dropped in an answer, by place.
 void grids_thought(const struct tally *t, struct grids *out);
 // A served model's grids: where it is, with the server's own counts of the prompts; what answered;

@@ -2,9 +2,16 @@
 // dropped on the way.
 #include "evals/summarize_grids.h"
 
+#include <string.h>
+
 struct thoughts {
-    int ok, met, dropped;
+    int ok, met, dropped, unanswered;
 };
+
+static bool has_no_answer(const struct record_verdict *v) {
+    return v->reason != NULL &&
+           (strcmp(v->reason, "reasoning_cut") == 0 || strcmp(v->reason, "no_answer") == 0);
+}
 
 static struct thoughts count(const struct tally *t, int model, int constraint, int column) {
     struct thoughts c = {0};
@@ -15,30 +22,33 @@ static struct thoughts count(const struct tally *t, int model, int constraint, i
         if (v == NULL || (column >= 0 && tally_column(t, trial, constraint) != column)) continue;
         c.ok++;
         c.met += v->verdict == VERDICT_MET;
-        c.dropped += v->thought;
+        c.unanswered += v->thought && has_no_answer(v);
+        c.dropped += v->thought && !has_no_answer(v);
     }
     return c;
 }
 
 static void add_row(struct grids *l, struct summary_grid *g, const char *place,
                     const struct thoughts *c) {
-    const char *const cells[] = {place, grids_fraction(l, c->met, c->ok),
-                                 grids_fraction(l, c->dropped, c->ok),
-                                 grids_fraction(l, c->ok - c->met - c->dropped, c->ok)};
+    const int neither = c->ok - c->met - c->dropped - c->unanswered;
+    const char *const cells[] = {
+        place, grids_fraction(l, c->met, c->ok), grids_fraction(l, c->dropped, c->ok),
+        grids_fraction(l, c->unanswered, c->ok), grids_fraction(l, neither, c->ok)};
     grids_row(l, g, cells);
 }
 
 static void add_grid(const struct tally *t, int model, int constraint, struct grids *l) {
-    static const char *const heads[] = {"place", "met", "thought of, not in the answer", "neither"};
+    static const char *const heads[] = {"place", "met", "thought of, not in the answer",
+                                        "thought of, no answer", "neither"};
     struct thoughts all = count(t, model, constraint, -1);
-    if (all.dropped == 0) return;
+    if (all.dropped + all.unanswered == 0) return;
     struct summary_grid *g = grids_add(
         l,
         arena_printf(l->arena, "Thought of and dropped: %s, %s", t->x->models[model].id,
                      t->x->constraints[constraint].id),
         "Of all ok placed trials, lengths pooled: the checks hold for what was thought before the "
         "answer, and not for the answer.",
-        heads, 4);
+        heads, 5);
     for (int column = 0; column < t->column_count; column++) {
         struct thoughts c = count(t, model, constraint, column);
         char place[PLACE_TEXT_SIZE];
@@ -50,6 +60,11 @@ static void add_grid(const struct tally *t, int model, int constraint, struct gr
                 &c);
     }
     add_row(l, g, "all", &all);
+    grids_say(l, g,
+              arena_printf(l->arena,
+                           "of %d placed replies %d answer without what had been thought of, and "
+                           "%d thought of it and give no answer",
+                           all.ok, all.dropped, all.unanswered));
 }
 
 void grids_thought(const struct tally *t, struct grids *out) {

@@ -126,6 +126,14 @@ static void add_found(const char *what, const char *constraint, const struct str
     }
 }
 
+// What checks do not look at.
+static void add_beside_answer(struct str text, struct buf *out) {
+    if (text.n == 0) return;
+    buf_add_c(out, "<span class=\"soft\">");
+    escape_html(out, text);
+    buf_add_c(out, "</span>");
+}
+
 void html_reply(const struct record_outcome *o, struct buf *out) {
     if (o == NULL) return;
     if (o->status != STATUS_OK) {
@@ -138,14 +146,27 @@ void html_reply(const struct record_outcome *o, struct buf *out) {
         buf_printf(out, "%d tokens", o->tokens);
     else
         buf_add_c(out, "tokens not told");
+    if (o->reasoning_counted && o->reasoning_tokens > 0)
+        buf_printf(out, ", %d of reasoning", o->reasoning_tokens);
     buf_printf(out, ", finish: %s", o->finish != NULL ? o->finish : "-");
     for (int i = 0; i < o->verdict_count; i++) {
         const struct record_verdict *v = &o->verdicts[i];
         add_found("near miss", v->constraint, v->near, v->near_count, out);
         add_found("copied distractor", v->constraint, v->copied, v->copied_count, out);
+        if (!v->thought) continue;
+        buf_add_c(out, "; thought of and dropped: ");
+        escape_html_c(out, v->constraint);
     }
-    buf_add_c(out, "</p>\n<pre dir=\"auto\">");
-    escape_html(out, o->reply);
+    buf_add_c(out, "</p>\n");
+    if (o->reasoning.n > 0) {
+        buf_add_c(out, "<details><summary>Reasoning</summary><div><pre dir=\"auto\">");
+        escape_html(out, o->reasoning);
+        buf_add_c(out, "</pre></div></details>\n");
+    }
+    buf_add_c(out, "<pre dir=\"auto\">");
+    add_beside_answer(str_slice(o->reply, 0, o->answer[0]), out);
+    escape_html(out, str_slice(o->reply, o->answer[0], o->answer[1]));
+    add_beside_answer(str_slice(o->reply, o->answer[1], o->reply.n), out);
     buf_add_c(out, "</pre>\n");
 }
 

@@ -58,8 +58,9 @@ struct record_trial {
     char ids_sha256[HASH_HEX_SIZE];  // empty: the provider does not tell the ids
     char text_sha256[HASH_HEX_SIZE]; // of the messages before the template; empty: an older record
     uint32_t prompt_tokens, template_tokens, shared_tokens;
-    int reply_tokens_max;
-    char seed[33]; // sampling stream, 32 hex digits
+    int reply_tokens_max;  // reasoning and answer
+    bool reasoning_opened; // the prompt ends in the tag that opens the reasoning
+    char seed[33];         // sampling stream, 32 hex digits
     struct record_var *vars;
     int var_count;
     struct record_distractor *distractors; // that stand in the prompt, in order
@@ -79,7 +80,8 @@ const char *verdict_name(enum verdict v);
 struct record_verdict {
     const char *constraint;
     enum verdict verdict;
-    const char *reason; // unscored: "cut", "no_answer", "empty", "loop", "refusal", "check:<code>"
+    const char *reason; // unscored: "reasoning_cut", "cut", "no_answer", "empty", "loop",
+                        // "refusal", "check:<code>"
     const char *by; // "value", "met", "check", "violated", "violated_check", "answered", or NULL
     const char *in; // "reasoning": what decided stands there; NULL: in the reply
     bool thought;   // not met, but what was thought before the answer meets it
@@ -134,11 +136,13 @@ struct record_outcome {
     struct str reasoning; // that a server gave apart from the reply; n 0: nothing
     int32_t *ids;         // NULL when the provider has none
     size_t id_count;
-    int tokens;                    // of the reply; -1: a server did not say
+    int tokens;             // of the reply; -1: a server did not say
+    bool reasoning_counted; // of them, or beside them, what was thought
+    int reasoning_tokens;
     uint32_t served_prompt_tokens; // of the prompt, as a server counts them; 0: none said so
     struct record_server server;   // of a reply that a server gave
-    const char *finish;            // "stop", "length", "stop_string", "filter", "error"
-    size_t answer[2];              // byte range that checks look at
+    const char *finish; // "stop", "length", "reasoning_length", "stop_string", "filter", "error"
+    size_t answer[2];   // byte range that checks look at
     struct record_verdict *verdicts;
     int verdict_count;
     // To be written with it; NULL: none. Of a record that was read: record_get_evidence.

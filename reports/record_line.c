@@ -194,6 +194,7 @@ int record_trial_write(const struct record_trial *t, json_t **out, struct err *e
     put_integer(o, "template_tokens", t->template_tokens);
     put_integer(o, "shared_tokens", t->shared_tokens);
     put_integer(o, "reply_tokens_max", t->reply_tokens_max);
+    if (t->reasoning_opened) json_put(o, "reasoning_opened", json_true());
     json_put(o, "seed", json_text_c(t->seed));
     json_put(o, "vars", vars);
     if (t->distractor_count > 0) json_put(o, "distractors", write_distractors(t));
@@ -333,6 +334,7 @@ static int read_sizes(const json_t *o, const char *where, struct record_trial *o
     TRY(need_u32(o, "template_tokens", where, &out->template_tokens, e));
     TRY(need_u32(o, "shared_tokens", where, &out->shared_tokens, e));
     TRY(need_int(o, "reply_tokens_max", where, &out->reply_tokens_max, e));
+    out->reasoning_opened = json_is_true(json_object_get(o, "reasoning_opened"));
     TRY(json_need_string(o, "seed", where, &seed, e));
     if (strlen(seed) != 32 || strspn(seed, "0123456789abcdef") != 32)
         FAIL(e, ERR_INPUT, "%s: \"seed\" is not 32 hex digits", where);
@@ -390,6 +392,7 @@ static json_t *write_reply(const struct record_outcome *o) {
     if (o->reasoning.n > 0) json_put_bytes(reply, "reasoning", o->reasoning);
     json_put(reply, "ids", write_ids(o));
     json_put(reply, "tokens", o->tokens < 0 ? json_null() : json_integer(o->tokens));
+    if (o->reasoning_counted) put_integer(reply, "reasoning_tokens", o->reasoning_tokens);
     if (o->served_prompt_tokens > 0) put_integer(reply, "prompt_tokens", o->served_prompt_tokens);
     put_server(reply, &o->server);
     json_put(reply, "finish", json_text_c(o->finish));
@@ -477,7 +480,8 @@ static int read_ids(const json_t *reply, const char *where, struct arena *a,
 
 static int read_reply(const json_t *o, const char *where, struct arena *a,
                       struct record_outcome *out, struct err *e) {
-    static const char *const finishes[] = {"stop", "length", "stop_string", "filter", "error"};
+    static const char *const finishes[] = {"stop",        "length", "reasoning_length",
+                                           "stop_string", "filter", "error"};
     json_t *reply = json_object_get(o, "reply"), *answer;
     if (reply == NULL && out->status != STATUS_OK) return 0;
     TRY(json_need_object(o, "reply", where, &reply, e));
@@ -489,6 +493,9 @@ static int read_reply(const json_t *o, const char *where, struct arena *a,
     out->tokens = -1;
     if (!json_is_null(json_object_get(reply, "tokens")))
         TRY(need_int(reply, "tokens", where, &out->tokens, e));
+    out->reasoning_counted = json_object_get(reply, "reasoning_tokens") != NULL;
+    if (out->reasoning_counted)
+        TRY(need_int(reply, "reasoning_tokens", where, &out->reasoning_tokens, e));
     if (json_object_get(reply, "prompt_tokens") != NULL)
         TRY(need_u32(reply, "prompt_tokens", where, &out->served_prompt_tokens, e));
     const json_t *server = json_object_get(reply, "server");
@@ -496,7 +503,7 @@ static int read_reply(const json_t *o, const char *where, struct arena *a,
     TRY(maybe_copy(server, "fingerprint", where, a, &out->server.fingerprint, e));
     TRY(maybe_copy(server, "program", where, a, &out->server.program, e));
     int finish = 0;
-    TRY(read_name(reply, "finish", where, finishes, 5, &finish, e));
+    TRY(read_name(reply, "finish", where, finishes, 6, &finish, e));
     out->finish = finishes[finish];
     TRY(json_need_array(reply, "answer", where, &answer, e));
     return need_pair(answer, "answer", where, out->reply.n, out->answer, e);

@@ -6,9 +6,9 @@
 
 static const char header[] =
     "trial,key,model,arm,length,placement,depth,repeat,case,sample,constraint,place,depth_real,"
-    "status,reason,verdict,unscored_reason,by,near,copied,finish,prompt_tokens,reply_tokens,"
-    "tokens_ppm,attention_prompt_ppm,attention_reply_ppm,attention_reply_max_ppm,strongest_head,"
-    "reply\r\n";
+    "status,reason,verdict,unscored_reason,by,near,copied,thought,finish,prompt_tokens,"
+    "reply_tokens,reasoning_tokens,tokens_ppm,attention_prompt_ppm,attention_reply_ppm,"
+    "attention_reply_max_ppm,strongest_head,reply\r\n";
 
 static void add_text(struct buf *out, const char *text) {
     if (text != NULL) escape_csv(out, str_from(text));
@@ -50,6 +50,7 @@ static void add_verdict(const struct record_verdict *v, struct buf *out) {
     add_text(out, v->by);
     add_texts(out, v->near, v->near_count);
     add_texts(out, v->copied, v->copied_count);
+    add_text(out, v->thought ? "yes" : NULL);
 }
 
 static const struct record_verdict *verdict_of(const struct record_outcome *o,
@@ -101,10 +102,12 @@ static void add_row(const struct record_trial *t, const struct record_outcome *o
     if (verdict != NULL)
         add_verdict(verdict, out);
     else
-        buf_add_c(out, ",,,,,");
+        buf_add_c(out, ",,,,,,");
     add_text(out, o == NULL ? NULL : o->finish);
     buf_printf(out, "%u,", t->prompt_tokens);
     if (o != NULL && o->tokens >= 0) buf_printf(out, "%d", o->tokens);
+    buf_add_char(out, ',');
+    if (o != NULL && o->reasoning_counted) buf_printf(out, "%d", o->reasoning_tokens);
     buf_add_char(out, ',');
     add_attention(v, constraint, out);
     if (o != NULL) escape_csv(out, o->reply);

@@ -22,7 +22,10 @@ static const struct continuation_vocabulary VOCABULARY = {
 static struct continuation run(struct arena *a, const struct str *stop, int stop_count,
                                int max_tokens, const int32_t *ids, int count) {
     struct continuation r;
-    continuation_start(&r, &VOCABULARY, stop, stop_count, max_tokens, a);
+    struct provider_generation *g = arena_alloc(a, sizeof *g);
+    *g = (struct provider_generation){
+        .max_tokens = max_tokens, .stop = stop, .stop_count = stop_count};
+    continuation_start(&r, &VOCABULARY, g, a);
     for (int i = 0; i < count && !r.ended; i++) continuation_add(&r, ids[i]);
     return r;
 }
@@ -101,11 +104,99 @@ static void test_stop_strings(void **state) {
     arena_destroy(a);
 }
 
+// Budgets apart: what each of them ends, and which tokens count where.
+enum { T_OPEN, T_CLOSE, T_LESS, T_THINK, T_MORE, T_A, T_TICK, T_NEWLINE, T_END, T_BOTH, T_COUNT };
+static struct str thinking_bytes(const void *context, int32_t id) {
+    static const char *const tokens[] = {"<think>", "</think>", "<",  "think",   ">",
+                                         " a",      "`",        "\n", "<|end|>", "</think> b"};
+    (void)context;
+    return str_from(tokens[id]);
+}
+static const int32_t THINKING_STOPS[] = {T_END};
+static const struct continuation_vocabulary THINKING = {.bytes = thinking_bytes,
+                                                        .size = T_COUNT,
+                                                        .longest_bytes = 10,
+                                                        .stops = THINKING_STOPS,
+                                                        .stop_count = 1};
+
+static void test_budgets_apart(void **state) {
+    (void)state;
+    static const struct {
+        int answer, reasoning;
+        bool opened;
+        int32_t ids[16];
+        int count;
+        enum provider_finish finish;
+        size_t kept, thought;
+    } cases[] = {
+        // The reasoning's ends inside of the block, the answer's outside.
+        {2, 4, false, {T_OPEN, T_A, T_A, T_A, T_A}, 5, FINISH_REASONING, 4, 4},
+        {2, 4, false, {T_OPEN, T_A, T_A, T_CLOSE, T_A, T_A, T_A}, 7, FINISH_LENGTH, 6, 4},
+        {2, 4, false, {T_OPEN, T_CLOSE, T_A, T_END}, 4, FINISH_STOP, 3, 2},
+        {2, 4, false, {T_A, T_A, T_A}, 3, FINISH_LENGTH, 2, 0},
+        // Spelled in text tokens, the opening tag is reasoning once it stands there.
+        {4, 5, false, {T_LESS, T_THINK, T_MORE, T_A, T_A, T_A}, 6, FINISH_REASONING, 5, 5},
+        // A token belongs where its first byte lies.
+        {1, 3, false, {T_OPEN, T_BOTH, T_A, T_A}, 4, FINISH_LENGTH, 3, 2},
+        // The prompt opened it.
+        {2, 3, true, {T_A, T_A, T_A, T_A}, 4, FINISH_REASONING, 3, 3},
+        {2, 3, true, {T_A, T_CLOSE, T_A, T_A, T_A}, 5, FINISH_LENGTH, 4, 2},
+        // An opening tag inside is text; a second block counts with the first.
+        {3, 4, false, {T_OPEN, T_OPEN, T_CLOSE, T_A, T_OPEN, T_A}, 6, FINISH_REASONING, 5, 4},
+        // In code it is text, on a line that has not ended too.
+        {6, 1, false, {T_A, T_TICK, T_OPEN, T_TICK, T_A, T_A, T_A}, 7, FINISH_LENGTH, 6, 0},
+        {6, 3, false, {T_TICK, T_OPEN, T_NEWLINE, T_A, T_A}, 5, FINISH_REASONING, 4, 3},
+    };
+    struct arena *a = arena_create("test");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct reasoning_tags tags = {STR("<think>"), STR("</think>"), cases[i].opened};
+        struct provider_generation g = {.max_tokens = cases[i].answer + cases[i].reasoning,
+                                        .reasoning_tokens = cases[i].reasoning,
+                                        .reasoning = &tags};
+        struct continuation r;
+        continuation_start(&r, &THINKING, &g, a);
+        for (int k = 0; k < cases[i].count && !r.ended; k++) continuation_add(&r, cases[i].ids[k]);
+        if (!r.ended || r.finish != cases[i].finish || r.count != cases[i].kept ||
+            continuation_reasoning_tokens(&r) != cases[i].thought)
+            fail_msg("case %zu: %s behind %zu tokens, %zu of reasoning", i,
+                     r.ended ? provider_finish_name(r.finish) : "not ended", r.count,
+                     continuation_reasoning_tokens(&r));
+    }
+    arena_destroy(a);
+}
+
+// Whatever comes, neither part gets more than its own budget, nor the reply more than their sum.
+static void test_budgets_hold(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    struct rng draw = rng_open(7, "budgets", "tokens");
+    size_t finished[FINISH_REASONING + 1] = {0};
+    for (int round = 0; round < 20000; round++) {
+        struct reasoning_tags tags = {STR("<think>"), STR("</think>"), rng_below(&draw, 2) == 0};
+        const int answer = 1 + (int)rng_below(&draw, 9), reasoning = 1 + (int)rng_below(&draw, 9);
+        struct provider_generation g = {
+            .max_tokens = answer + reasoning, .reasoning_tokens = reasoning, .reasoning = &tags};
+        struct continuation r;
+        arena_reset(a);
+        continuation_start(&r, &THINKING, &g, a);
+        while (!r.ended) continuation_add(&r, (int32_t)rng_below(&draw, T_COUNT));
+        finished[r.finish]++;
+        assert_in_range(r.count, 0, answer + reasoning);
+        if (r.finish == FINISH_REASONING)
+            assert_true(continuation_reasoning_tokens(&r) >= (size_t)reasoning);
+    }
+    assert_true(finished[FINISH_REASONING] > 1000 && finished[FINISH_LENGTH] > 1000 &&
+                finished[FINISH_STOP] > 1000);
+    arena_destroy(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_declared_stop_token_ends),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_stop_strings),
+        cmocka_unit_test(test_budgets_apart),
+        cmocka_unit_test(test_budgets_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,6 +175,73 @@ static void test_conversation_to_reply(void **state) {
     arena_destroy(a);
 }
 
+static bool stands_before(const struct provider_completion *c, size_t end, struct str what) {
+    return str_find(str_slice(c->text, 0, end), what, 0) != STR_NONE;
+}
+
+// Two tokens of a reply as tags, each the first of its spelling: the same reply ends where the
+// budgets say, and no bit of it is another.
+static void test_budgets_of_reasoning(void **state) {
+    (void)state;
+    struct arena *a = arena_create("test");
+    struct provider_options o = options_of();
+    struct provider *p = open_with(&o);
+    int32_t prompt_ids[] = {300, 301, 302, 17, 18, 19};
+    struct provider_ids prompt = {prompt_ids, 6};
+    struct provider_generation g = {.max_tokens = 40, .temperature = 100, .top_p = 1};
+    struct provider_completion whole = reply_to(p, &prompt, &g, a);
+    assert_int_equal(whole.tokens, 40);
+    assert_false(whole.reasoning_counted);
+    size_t starts[41] = {0}, at[2] = {0};
+    struct str tags[2];
+    for (size_t i = 0; i < 40; i++)
+        starts[i + 1] = starts[i] + p->ops->id_bytes(p, whole.ids.ids[i]).n;
+    assert_null(memchr(whole.text.p, '`', whole.text.n)); // no code
+    for (size_t i = 5, k = 0; k < 2;) {
+        assert_true(i < 30);
+        struct str bytes = p->ops->id_bytes(p, whole.ids.ids[i]);
+        i++;
+        if (bytes.n < 2 || stands_before(&whole, starts[i] - 1, bytes)) continue;
+        tags[k] = bytes;
+        at[k++] = i - 1;
+        i += 5;
+    }
+    struct reasoning_tags reasoning = {.open = tags[0], .close = tags[1]};
+    g.reasoning = &reasoning;
+    const size_t inside = at[1] - at[0] + 1; // tokens of the block
+    const struct {
+        int answer, reasoning;
+        bool opened;
+        enum provider_finish finish;
+        size_t tokens, thought;
+    } cases[] = {
+        {40, 0, false, FINISH_LENGTH, 40, inside},
+        {(int)at[0] + 2, (int)inside, false, FINISH_LENGTH, at[1] + 3, inside},
+        {(int)at[0] + 2, (int)inside - 1, false, FINISH_REASONING, at[1], inside - 1},
+        {(int)at[0], (int)inside, false, FINISH_LENGTH, at[0], 0},
+        {3, (int)at[1] + 1, true, FINISH_LENGTH, at[1] + 4, at[1] + 1},
+        {3, (int)at[1], true, FINISH_REASONING, at[1], at[1]},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        reasoning.opened = cases[i].opened;
+        g.reasoning_tokens = cases[i].reasoning;
+        g.max_tokens = cases[i].answer + cases[i].reasoning;
+        struct provider_completion c = reply_to(p, &prompt, &g, a);
+        if (c.finish != cases[i].finish || (size_t)c.tokens != cases[i].tokens ||
+            !c.reasoning_counted || (size_t)c.reasoning_tokens != cases[i].thought)
+            fail_msg("case %zu: %s behind %d tokens, %d of reasoning", i,
+                     provider_finish_name(c.finish), c.tokens, c.reasoning_tokens);
+        assert_memory_equal(c.ids.ids, whole.ids.ids, c.ids.count * sizeof *c.ids.ids);
+    }
+    g.reasoning_tokens = g.max_tokens;
+    bool accepted;
+    struct err e = {0};
+    struct provider_request r = {.key = "k", .ids = prompt, .generation = &g};
+    ASSERT_FAILS(p->ops->submit(p, &r, &accepted, &e), e, ERR_CONFIG, "leaves no answer");
+    p->ops->close(p);
+    arena_destroy(a);
+}
+
 // A file whose template is not known continues raw text, but renders no conversation.
 static void test_unknown_template(void **state) {
     (void)state;
@@ -208,9 +275,8 @@ static int make_model(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_identity_and_manifest),
-        cmocka_unit_test(test_refusals_by_name),
-        cmocka_unit_test(test_conversation_to_reply),
+        cmocka_unit_test(test_identity_and_manifest), cmocka_unit_test(test_refusals_by_name),
+        cmocka_unit_test(test_conversation_to_reply), cmocka_unit_test(test_budgets_of_reasoning),
         cmocka_unit_test(test_unknown_template),
     };
     return cmocka_run_group_tests(tests, make_model, NULL);

@@ -148,7 +148,7 @@ static void think(void *context, int number, struct http_server_answer *a) {
 
 static void what_was_thought_is_kept_apart(void **state) {
     (void)state;
-    struct served_model m = {.fault = think};
+    struct served_model m = {.fault = think, .keeps_bodies = true};
     served_model_open(&m);
     served_experiment(test_arena, fast_folder(), "t", &m, 4, "in_flight: 1");
     expect_exit(0, "run t.yaml -o answers");
@@ -157,12 +157,18 @@ static void what_was_thought_is_kept_apart(void **state) {
     assert_holds(ledger, "\"verdict\":\"omitted\",\"thought\":true}");
     assert_holds(file_of("answers", "report.md"), "Thought of and dropped: prod, order");
     assert_holds(file_of("answers", "report.html"), "Thought of and dropped: prod, order");
+    assert_holds(file_of("answers", "report.md"), "Reasoning: prod");
+    assert_holds(file_of("answers", "report.md"), "| not told |");
     expect_exit(0, "verify answers");
     expect_exit(0, "run t.yaml -o both --set 'constraints[0].look_in=both'");
     ledger = file_of("both", "trials.jsonl");
     assert_int_equal(str_count(ledger, STR("\"verdict\":\"met\"")), 28);
     assert_holds(ledger, "\"verdict\":\"met\",\"by\":\"value\",\"in\":\"reasoning\"");
     expect_exit(0, "verify both");
+    // A server has one budget: the sum.
+    expect_exit(0, "run t.yaml -o sum --set 'models[0].reasoning.max_tokens=100'");
+    assert_holds(buf_str(&m.bodies), "\"max_tokens\": 132, ");
+    assert_holds(file_of("sum", "report.md"), "were sent as one limit of 132, which the server");
     served_model_close(&m);
 }
 

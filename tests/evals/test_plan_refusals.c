@@ -69,7 +69,7 @@ static void prompt_and_reply_fit_the_context(void **state) {
     struct plan p;
     ASSERT_FAILS(plan_make(x, &small, NULL, arena, &p, &e), e, ERR_CONFIG,
                  "length 512, order-moves@start, repeat 0: prompt 512 tokens + "
-                 "generation.max_tokens 32 = 544, more than the context of 500");
+                 "max_tokens 32 (answer and reasoning) = 544, more than the context of 500");
     experiment_close(x);
     x = load_set("lengths.tokens=[256]", "short_tokens=440", NULL);
     ASSERT_FAILS(plan_make(x, &small, NULL, arena, &p, &e), e, ERR_CONFIG, "short arm");

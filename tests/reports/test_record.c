@@ -73,6 +73,8 @@ static void assert_same_outcome(const struct record_outcome *o, const struct rec
     assert_int_equal(o->id_count, p->id_count);
     for (size_t i = 0; i < o->id_count; i++) assert_int_equal(o->ids[i], p->ids[i]);
     assert_string_equal(o->finish, p->finish);
+    assert_int_equal(o->reasoning_counted, p->reasoning_counted);
+    assert_int_equal(o->reasoning_tokens, p->reasoning_tokens);
     assert_int_equal(o->answer[1], p->answer[1]);
     assert_int_equal(o->verdict_count, p->verdict_count);
     assert_string_equal(o->verdicts[0].by, p->verdicts[0].by);

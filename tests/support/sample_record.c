@@ -67,7 +67,8 @@ static void make_trial(struct sample *s, int i, struct rng *r) {
         .prompt_tokens = (uint32_t)rng_below(r, 1000),
         .template_tokens = 31,
         .shared_tokens = (uint32_t)rng_below(r, 100),
-        .reply_tokens_max = 96};
+        .reply_tokens_max = 96,
+        .reasoning_opened = i % 4 == 2};
     hash_bytes(s->prompts[i].p, s->prompts[i].n, t->prompt_sha256);
     if (i % 4 != 3) hash_bytes(&i, sizeof i, t->ids_sha256);
     snprintf(t->seed, sizeof t->seed, "%016llx%016llx", (unsigned long long)rng_u64(r),
@@ -126,7 +127,10 @@ static void make_outcome(struct sample *s, int i, struct rng *r, bool errors) {
         return;
     }
     o->reply = random_text(r, a, 80, i % 3 == 0);
-    o->finish = rng_below(r, 2) ? "stop" : "length";
+    static const char *const finishes[] = {"stop", "length", "reasoning_length"};
+    o->finish = finishes[rng_below(r, 3)];
+    o->reasoning_counted = i % 4 == 1;
+    o->reasoning_tokens = o->reasoning_counted ? i % 3 : 0;
     o->id_count = (size_t)rng_below(r, 10);
     o->ids = i % 4 == 3 ? NULL : arena_array(a, o->id_count + 1, sizeof *o->ids);
     if (o->ids == NULL) o->id_count = 0;
