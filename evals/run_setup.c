@@ -19,6 +19,8 @@ int run_provider_open(const struct experiment *x, int model, const struct run_op
     struct provider_endpoint endpoint = m->endpoint;
     if (endpoint.key_variable != NULL && options->variable != NULL)
         endpoint.key = options->variable(endpoint.key_variable);
+    if (endpoint.ca_file == NULL && options->variable != NULL)
+        endpoint.ca_file = options->variable("SSL_CERT_FILE");
     struct provider_options o = {.id = m->id,
                                  .path = m->path,
                                  .endpoint = endpoint.url != NULL ? &endpoint : NULL,

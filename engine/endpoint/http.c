@@ -1,6 +1,7 @@
 #include "engine/endpoint/http.h"
 
 #include "engine/base/clock.h"
+#include "engine/base/file.h"
 #include "engine/endpoint/secret.h"
 
 #include <arpa/inet.h>
@@ -228,10 +229,6 @@ static enum http_failure failure_of(const struct transfer *t, CURLcode code) {
     }
 }
 
-static const char *failure_text(const struct transfer *t, CURLcode code) {
-    return t->error[0] != '\0' ? t->error : curl_easy_strerror(code);
-}
-
 static void say(struct transfer *t, enum http_failure failure, const char *text) {
     struct http_reply *r = &t->reply;
     r->failure = failure;
@@ -239,6 +236,38 @@ static void say(struct transfer *t, enum http_failure failure, const char *text)
     memcpy(r->text, head.p, head.n);
     r->text[head.n] = '\0';
     secret_hide(t->client->key, r->text, head.n);
+}
+
+// What to do about a certificate, by OpenSSL's word on it (X509_V_ERR_..., x509_vfy.h); libcurl
+// itself compares the names.
+static const char *tls_advice(const struct transfer *t, CURLcode code) {
+    enum {
+        NOT_LOOKED_AT = 1,
+        NOT_YET_VALID = 9,
+        EXPIRED = 10,
+        SELF_SIGNED = 18,
+        NOT_TRUSTED_MOST = 21
+    };
+    long verdict = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+    if (code != CURLE_PEER_FAILED_VERIFICATION) return "is it http:// that it speaks?";
+    if (verdict == NOT_YET_VALID || verdict == EXPIRED)
+        return "it needs a new one, unless this machine's clock is wrong";
+    if (verdict >= SELF_SIGNED && verdict <= NOT_TRUSTED_MOST)
+        return "name the certificate of the authority that signed it in ca_file, if you trust it";
+    return verdict <= NOT_LOOKED_AT ? "ask by a name that its certificate bears"
+                                    : "it cannot be trusted";
+}
+
+static const char *failure_text(const struct transfer *t, CURLcode code) {
+    return t->error[0] != '\0' ? t->error : curl_easy_strerror(code);
+}
+
+static void say_tls(struct transfer *t, CURLcode code) {
+    struct buf text = {0};
+    buf_printf(&text, "%.160s; %s", failure_text(t, code), tls_advice(t, code));
+    say(t, HTTP_TLS, text.p);
+    buf_free(&text);
 }
 
 static void say_too_large(struct transfer *t) {
@@ -310,6 +339,8 @@ static const struct http_reply *finish(struct http_client *c, struct transfer *t
     enum http_failure failure = failure_of(t, code);
     if (failure == HTTP_TOO_LARGE)
         say_too_large(t);
+    else if (failure == HTTP_TLS)
+        say_tls(t, code);
     else if (failure != HTTP_WHOLE)
         say(t, failure, failure_text(t, code));
     else if (follow(t))
@@ -393,8 +424,21 @@ static void add_header(struct http_client *c, const char *line) {
     c->headers = longer;
 }
 
+static int check_ca_file(const char *path, struct err *e) {
+    struct file_map map;
+    if (path == NULL) return 0;
+    if (file_map_open(path, &map, e) != 0) return err_prefix(e, "ca_file or SSL_CERT_FILE");
+    const bool pem = memmem(map.p, map.bytes, "-----BEGIN CERTIFICATE-----",
+                            strlen("-----BEGIN CERTIFICATE-----"));
+    file_map_close(&map);
+    if (pem) return 0;
+    FAIL(e, ERR_CONFIG,
+         "ca_file or SSL_CERT_FILE: %s holds no certificate in PEM form (BEGIN CERTIFICATE)", path);
+}
+
 int http_open(const struct http_limits *limits, const char *key, const char *ca_file,
               struct http_client **out, struct err *e) {
+    TRY(check_ca_file(ca_file, e));
     struct http_client *c = calloc(1, sizeof *c);
     if (c == NULL) mem_exhausted("the HTTP client", sizeof *c);
     *c = (struct http_client){.limits = *limits, .key = key, .ca_file = ca_file, .wake = {-1, -1}};

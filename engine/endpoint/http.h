@@ -27,7 +27,7 @@ enum http_failure {
     HTTP_UNREACHABLE, // no such host, refused, or nobody answered within connect_ms
     HTTP_DROPPED,     // the connection ended before the response did
     HTTP_SLOW,        // reply_ms or silence_ms passed
-    HTTP_TLS,         // no certificate that is trusted for this host, or no TLS at all
+    HTTP_TLS,         // no certificate that is trusted for this host now, or no TLS at all
     HTTP_TOO_LARGE,   // body or headers beyond their bound
     HTTP_NOT_HTTP,    // what came is no response
     HTTP_REDIRECTED,  // to another host, or more than a few times
@@ -45,7 +45,8 @@ struct http_reply {
 };
 
 struct http_client;
-// `key` (NULL: none) and `ca_file` (NULL: the system's certificates) are borrowed.
+// `key` (NULL: none) and `ca_file` (PEM; NULL: the system's certificates) are borrowed. ERR_CONFIG
+// when ca_file holds no certificate.
 int http_open(const struct http_limits *limits, const char *key, const char *ca_file,
               struct http_client **out, struct err *e);
 void http_close(struct http_client *c); // NULL is allowed; what is in flight is dropped

@@ -4,6 +4,7 @@
 #include "tests/support/sample_run.h"
 #include "tests/support/served_model.h"
 #include "tests/support/support.h"
+#include "tests/support/tls_front.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
@@ -134,6 +135,30 @@ static void no_verb_writes_the_key(void **state) {
     served_model_close(&m);
 }
 
+static void certificates_are_judged(void **state) {
+    (void)state;
+    struct served_model m = {0};
+    served_model_open(&m);
+    struct tls_front *front = tls_front_open(TLS_GOOD, http_server_port(m.server));
+    const char *ca = path_join(test_arena, fast_folder(), "ca.pem");
+    const char *run = arena_printf(
+        test_arena, "run s.yaml --set models[0].endpoint=https://127.0.0.1:%d/v1 -o", //
+        tls_front_port(front));
+    served_experiment(test_arena, fast_folder(), "s", &m, 1, "in_flight: 1");
+    tls_front_authority(ca);
+    expect_exit(1, arena_printf(test_arena, "%s tls-unknown", run));
+    assert_holds(file_of("tls-unknown", "trials.jsonl"),
+                 "{\"code\":\"tls\",\"text\":\"SSL certificate");
+    assert_int_equal(http_server_requests(m.server), 0);
+    expect_exit(0, arena_printf(test_arena, "%s tls-named --set models[0].ca_file=ca.pem", run));
+    setenv("SSL_CERT_FILE", ca, 1);
+    expect_exit(0, arena_printf(test_arena, "%s tls-environment", run));
+    unsetenv("SSL_CERT_FILE");
+    assert_int_equal(http_server_requests(m.server), 18);
+    tls_front_close(front);
+    served_model_close(&m);
+}
+
 // Every second reply says the number while thinking only.
 static void think(void *context, int number, struct http_server_answer *a) {
     (void)context;
@@ -242,11 +267,9 @@ static void failures_are_no_verdicts(void **state) {
 int main(void) {
     setenv("LACUNA_TEST_KEY", KEY, 1);
     const struct CMUnitTest tests[] = {
-        TEST(an_experiment_runs_on_a_server),
-        TEST(a_key_is_needed_and_never_shown),
-        TEST(no_verb_writes_the_key),
-        TEST(what_was_thought_is_kept_apart),
-        TEST(a_run_stops_before_it_costs_too_much),
+        TEST(an_experiment_runs_on_a_server), TEST(a_key_is_needed_and_never_shown),
+        TEST(no_verb_writes_the_key),         TEST(certificates_are_judged),
+        TEST(what_was_thought_is_kept_apart), TEST(a_run_stops_before_it_costs_too_much),
         TEST(failures_are_no_verdicts),
     };
     return cmocka_run_group_tests_name("cli_endpoint", tests, NULL, NULL);
