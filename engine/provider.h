@@ -205,7 +205,9 @@ struct provider_endpoint {
     const char *ca_file;        // certificates to trust; NULL: the system's
     const char *count_file;     // GGUF file whose tokenizer counts, or NULL
     bool count_there;           // the server's tokenizer counts; with neither, bytes estimate
+    bool stream;                // replies come in pieces; what they say is the same
     int in_flight, attempts, reply_seconds;
+    int stall_seconds;     // longest silence in the middle of a reply
     int32_t shortfall_ppm; // how far the server's count of a prompt may stay below ours; -1: the
                            // default of the way of counting
 };

@@ -14,10 +14,10 @@
 #include <string.h>
 
 #define CONNECT_MS 15000
-#define SILENCE_MS 60000
 #define HEAD_BYTES_MOST ((size_t)256 << 10)
 #define REPLY_BYTES_LEAST ((size_t)1 << 20) // and some for each token that was asked for
 #define REPLY_BYTES_PER_TOKEN 256
+#define EVENT_BYTES_PER_TOKEN 2048 // of a stream, where each has an event of its own
 #define FIRST_PAUSE_MS 500
 #define PAUSE_MS_MOST 30000
 #define ASKED_MS_MOST 300000
@@ -45,6 +45,7 @@ struct endpoint {
     struct dialect_settings dialect;
     json_t *extra;
     const char *url; // of requests
+    const char *key; // secret, borrowed
     struct retry_policy retry;
     int32_t shortfall_ppm;
     struct provider *counting; // of count_file; NULL: none
@@ -204,12 +205,31 @@ static const char *failure_code(enum http_failure failure) {
     case HTTP_UNREACHABLE: return "unreachable";
     case HTTP_DROPPED: return "dropped";
     case HTTP_SLOW: return "timeout";
+    case HTTP_STALLED: return "stalled";
     case HTTP_TLS: return "tls";
     case HTTP_TOO_LARGE: return "too_large";
     case HTTP_NOT_HTTP: return "not_http";
     case HTTP_REDIRECTED: return "redirect";
     }
     return "dropped";
+}
+
+static void read_reply(struct endpoint *n, struct str body, struct arena *a, struct outcome *out,
+                       struct retry_attempt *attempt) {
+    if (n->dialect.stream && !dialect_stream_join(n->dialect.api, body, a, &body)) {
+        out->code = "stream_cut";
+        out->why = "the stream ended before its reply did";
+        attempt->status = 0;
+        attempt->lost = true;
+        return;
+    }
+    // A key that came in pieces is one now.
+    char *text = arena_memdup(a, body.p, body.n);
+    secret_hide(n->key, text, body.n);
+    dialect_reply_read(n->dialect.api, (struct str){text, body.n}, a, &out->reply);
+    out->code = out->reply.code;
+    out->why = out->reply.why;
+    if (out->reply.status > 0) attempt->status = out->reply.status;
 }
 
 // Reads the response into an outcome; `attempt` is what the retry policy looks at.
@@ -219,18 +239,14 @@ static void read_response(struct endpoint *n, const struct http_reply *r, struct
     if (r->failure != HTTP_WHOLE) {
         out->code = failure_code(r->failure);
         out->why = arena_strdup(a, r->text);
-        attempt->lost =
-            r->failure == HTTP_UNREACHABLE || r->failure == HTTP_DROPPED || r->failure == HTTP_SLOW;
+        attempt->lost = http_may_pass(r->failure);
         return;
     }
     attempt->retry_after = r->retry_after;
     attempt->status = r->status;
     if (r->server.n > 0 && utf8_valid(r->server)) out->server = str_to_c(a, r->server);
     if (r->status == 200) {
-        dialect_reply_read(n->dialect.api, r->body, a, &out->reply);
-        out->code = out->reply.code;
-        out->why = out->reply.why;
-        if (out->reply.status > 0) attempt->status = out->reply.status;
+        read_reply(n, r->body, a, out, attempt);
         return;
     }
     out->code = arena_printf(a, "http_%d", r->status);
@@ -366,8 +382,10 @@ static const struct provider_ops ENDPOINT_OPS = {
 static int read_settings(struct endpoint *n, const struct provider_endpoint *o, struct err *e) {
     bool clear;
     if (o->name == NULL) FAIL(e, ERR_CONFIG, "the endpoint has no name of a model");
-    n->dialect = (struct dialect_settings){
-        .name = o->name, .max_tokens = o->max_tokens_key ? o->max_tokens_key : "max_tokens"};
+    n->dialect = (struct dialect_settings){.name = o->name,
+                                           .stream = o->stream,
+                                           .max_tokens = o->max_tokens_key ? o->max_tokens_key
+                                                                           : "max_tokens"};
     if (!dialect_api_named(o->api ? o->api : "chat", &n->dialect.api))
         FAIL(e, ERR_CONFIG, "api '%s' is none of chat, text and ids", o->api);
     if (n->dialect.api != DIALECT_CHAT && o->count_file == NULL)
@@ -411,12 +429,15 @@ static int open_client(struct endpoint *n, const struct provider_options *o, str
     if (p->key_variable != NULL && p->key == NULL)
         FAIL(e, ERR_USAGE, "the variable %s, which api_key_env names, is not set", p->key_variable);
     if (p->key != NULL) TRY(secret_check(p->key, p->key_variable, e));
+    n->key = p->key;
     const uint32_t reply_ms = (uint32_t)p->reply_seconds * 1000u;
     const struct http_limits limits = {
         .connect_ms = CONNECT_MS < reply_ms ? CONNECT_MS : reply_ms,
         .reply_ms = reply_ms,
-        .silence_ms = SILENCE_MS,
-        .body_bytes_most = REPLY_BYTES_LEAST + (size_t)o->context_tokens * REPLY_BYTES_PER_TOKEN,
+        .silence_ms = (uint32_t)p->stall_seconds * 1000u,
+        .body_bytes_most =
+            REPLY_BYTES_LEAST +
+            (size_t)o->context_tokens * (p->stream ? EVENT_BYTES_PER_TOKEN : REPLY_BYTES_PER_TOKEN),
         .head_bytes_most = HEAD_BYTES_MOST};
     if (o->plan_only)
         return tokens_open(p->url, p->name, p->key, p->ca_file, &limits, &n->retry, &n->tokens, e);

@@ -14,7 +14,8 @@
 // got is compared with that, and less than allowed is an undelivered prompt.
 //
 // Reason codes. Of errors, after as many attempts as the policy makes: "unreachable", "dropped",
-// "timeout", "http_503" (any status). At once: "tls", "redirect", "too_large", "not_http",
+// "timeout", "stalled" (silence in the middle of a reply), "stream_cut" (a stream that ended before
+// its reply did), "http_503" (any status). At once: "tls", "redirect", "too_large", "not_http",
 // "http_401" (any status that says the same again), "server_error" (an error in a reply with status
 // 200), "no_choice", "empty_choice", "endpoint_schema" (a reply of another shape). Of undelivered
 // prompts: "prompt_truncated". Which model a server says that answered is told with the reply;

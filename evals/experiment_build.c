@@ -25,7 +25,9 @@ static void build_endpoint(struct load *l, const json_t *o, struct provider_endp
         .ca_file = load_path(l, json_object_get(o, "ca_file")),
         .in_flight = (int)load_integer(o, "in_flight", 1),
         .attempts = (int)load_integer(o, "attempts", 1),
+        .stream = load_boolean(o, "stream"),
         .reply_seconds = (int)load_integer(o, "reply_seconds", 1),
+        .stall_seconds = (int)load_integer(o, "stall_seconds", 1),
         .shortfall_ppm = json_object_get(o, "shortfall") ? load_share(o, "shortfall") : -1,
     };
     out->count_there = count != NULL && strcmp(count, "tokenize") == 0;

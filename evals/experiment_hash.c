@@ -46,8 +46,9 @@ static int replace_paths(const struct experiment *x, json_t *resolved, struct er
         TRY(replace_path(model, "count", x->models[i].endpoint.count_file, e));
         // The class that computes, not how it was asked for; named behind the rest. How patiently a
         // server is asked changes no reply.
-        static const char *const left_out[] = {
-            "backend", "api_key_env", "in_flight", "attempts", "reply_seconds", "ca_file", "price"};
+        static const char *const left_out[] = {"backend",  "api_key_env",   "in_flight",
+                                               "attempts", "reply_seconds", "stall_seconds",
+                                               "stream",   "ca_file",       "price"};
         for (size_t k = 0; k < sizeof left_out / sizeof *left_out; k++)
             json_object_del(model, left_out[k]);
     }

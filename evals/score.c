@@ -68,6 +68,8 @@ int score_compatible(const json_t *recorded, const json_t *asked, struct err *e)
                                           "in_flight",
                                           "attempts",
                                           "reply_seconds",
+                                          "stall_seconds",
+                                          "stream",
                                           "ca_file",
                                           "price",
                                           NULL};

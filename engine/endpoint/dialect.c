@@ -138,6 +138,10 @@ static void put_generation(json_t *o, const struct dialect_settings *s,
     json_put(o, "temperature", json_real(g->temperature));
     if (g->top_p < 1) json_put(o, "top_p", json_real(g->top_p));
     if (g->temperature > 0) json_put(o, "seed", json_integer((json_int_t)(seed >> 1)));
+    if (s->stream) {
+        json_put(o, "stream", json_true());
+        json_put(o, "stream_options", json_pack("{s:b}", "include_usage", 1));
+    }
     if (g->stop_count == 0) return;
     json_t *stop = json_array();
     for (int i = 0; i < g->stop_count; i++) json_array_append_new(stop, json_text(g->stop[i]));
@@ -184,7 +188,8 @@ int dialect_check_extra(const json_t *extra, struct err *e) {
         {"stop", "generation.stop", true},
         {"seed", "the experiment's seed", true},
         {"n", "generation.samples", false},
-        {"stream", "nothing: replies are taken whole", false},
+        {"stream", "models[].stream", false},
+        {"stream_options", "models[].stream", true},
     };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         const json_t *value = json_object_get(extra, own[i].key);

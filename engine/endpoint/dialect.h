@@ -23,6 +23,7 @@ struct dialect_settings {
     enum dialect_api api;
     const char *name;       // of the model, as the server knows it
     const char *max_tokens; // the key of the reply's budget: "max_tokens"
+    bool stream;            // the reply comes in pieces, with its usage at the end
     const json_t *extra;    // the experiment's `body`: added to the request; null takes a key out
 };
 // A prompt as pieces of ChatML (provider_words.h) gives its messages back. ERR_PROVIDER when the
@@ -52,6 +53,16 @@ struct dialect_reply {
 // The body of a response with status 200. All in the arena.
 void dialect_reply_read(enum dialect_api api, struct str body, struct arena *a,
                         struct dialect_reply *out);
+// What a document says as an error, whoever wrote it; NULL: it is none.
+const json_t *dialect_error(const json_t *o);
+// Puts the events of a streamed reply together to the body of the same reply asked for whole. An
+// event that is no part of one (an error, garbage) stands for the whole; a body without events
+// stays as it is. False: the stream ended before its reply did, so there is none. *out is `body`'s
+// or in the arena.
+//
+// A reply has ended when a finish_reason came, for then no text is missing, or "[DONE]": some
+// gateways leave either out.
+bool dialect_stream_join(enum dialect_api api, struct str body, struct arena *a, struct str *out);
 // What a server says when it refuses: its error's message, else the beginning of the body; on one
 // line and short.
 const char *dialect_refusal(struct str body, struct arena *a);

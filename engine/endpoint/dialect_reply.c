@@ -30,8 +30,7 @@ static const char *name_of(struct arena *a, const json_t *string) {
     return str_to_c(a, str_head(str_from(json_string_value(string)), NAME_BYTES_MOST));
 }
 
-// What an error says, whoever wrote it; NULL: the document is no error.
-static const json_t *error_of(const json_t *o) {
+const json_t *dialect_error(const json_t *o) {
     const json_t *error = json_object_get(o, "error");
     if (error != NULL && !json_is_null(error) && !json_is_false(error)) return error;
     const char *object = json_string_value(json_object_get(o, "object"));
@@ -53,7 +52,7 @@ static const char *error_text(const json_t *error, struct str body, struct arena
 const char *dialect_refusal(struct str body, struct arena *a) {
     json_t *o;
     if (json_parse(body, "reply", &o, NULL) != 0) return excerpt(body, a);
-    const json_t *error = error_of(o);
+    const json_t *error = dialect_error(o);
     const char *text = error_text(error != NULL ? error : o, body, a);
     json_decref(o);
     return text;
@@ -203,7 +202,7 @@ void dialect_reply_read(enum dialect_api api, struct str body, struct arena *a,
         mismatch(&r, "the reply is no JSON");
         return;
     }
-    const json_t *error = error_of(o);
+    const json_t *error = dialect_error(o);
     out->model = name_of(a, json_object_get(o, "model"));
     out->fingerprint = name_of(a, json_object_get(o, "system_fingerprint"));
     if (!json_is_object(o))

@@ -259,6 +259,10 @@ static const char *tls_advice(const struct transfer *t, CURLcode code) {
                                     : "it cannot be trusted";
 }
 
+bool http_may_pass(enum http_failure f) {
+    return f == HTTP_UNREACHABLE || f == HTTP_DROPPED || f == HTTP_SLOW || f == HTTP_STALLED;
+}
+
 static const char *failure_text(const struct transfer *t, CURLcode code) {
     return t->error[0] != '\0' ? t->error : curl_easy_strerror(code);
 }
@@ -277,6 +281,14 @@ static void say_too_large(struct transfer *t) {
     buf_printf(&text, "the server sent more than %zu bytes of %s",
                head ? l->head_bytes_most : l->body_bytes_most, head ? "headers" : "reply");
     say(t, HTTP_TOO_LARGE, text.p);
+    buf_free(&text);
+}
+
+static void say_stalled(struct transfer *t) {
+    struct buf text = {0};
+    buf_printf(&text, "the server began a reply and then sent nothing for %u s",
+               (t->client->limits.silence_ms + 999) / 1000);
+    say(t, HTTP_STALLED, text.p);
     buf_free(&text);
 }
 
@@ -365,12 +377,12 @@ static const struct http_reply *collect(struct http_client *c) {
 static const struct http_reply *find_silent(struct http_client *c, uint64_t now,
                                             uint32_t *wait_ms) {
     for (struct transfer *t = c->flying; t != NULL; t = t->next) {
-        if (t->first_ns == 0) continue;
+        if (t->response.n == 0) continue; // headers may come long before there is anything to say
         uint64_t silent_ms = (now - t->last_ns) / 1000000u;
         if (now > t->last_ns && silent_ms >= c->limits.silence_ms) {
             read_status(t);
             curl_multi_remove_handle(c->multi, t->easy);
-            say(t, HTTP_SLOW, "the server began a reply and then sent nothing for too long");
+            say_stalled(t);
             return give_out(c, t);
         }
         uint32_t left = (uint32_t)(c->limits.silence_ms - silent_ms);
@@ -450,7 +462,7 @@ int http_open(const struct http_limits *limits, const char *key, const char *ca_
     }
     curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MOST);
     add_header(c, "Content-Type: application/json");
-    add_header(c, "Accept: application/json");
+    add_header(c, "Accept: application/json, text/event-stream");
     add_header(c, "Expect:"); // no pause before a long prompt
     if (key != NULL) {
         struct buf line = {0};

@@ -17,7 +17,7 @@
 struct http_limits {
     uint32_t connect_ms;    // name, connection and TLS together
     uint32_t reply_ms;      // from the beginning to the last byte
-    uint32_t silence_ms;    // between two bytes, once the first one came
+    uint32_t silence_ms;    // between two bytes of the body, once the first one came
     size_t body_bytes_most; // of a response
     size_t head_bytes_most;
 };
@@ -26,12 +26,16 @@ enum http_failure {
     HTTP_WHOLE,       // a response, whatever its status
     HTTP_UNREACHABLE, // no such host, refused, or nobody answered within connect_ms
     HTTP_DROPPED,     // the connection ended before the response did
-    HTTP_SLOW,        // reply_ms or silence_ms passed
+    HTTP_SLOW,        // reply_ms passed
+    HTTP_STALLED,     // silence_ms passed in the middle of the body
     HTTP_TLS,         // no certificate that is trusted for this host now, or no TLS at all
     HTTP_TOO_LARGE,   // body or headers beyond their bound
     HTTP_NOT_HTTP,    // what came is no response
     HTTP_REDIRECTED,  // to another host, or more than a few times
 };
+
+// Another attempt may fare better: the server was not there, went away or fell silent.
+bool http_may_pass(enum http_failure f);
 
 struct http_reply {
     void *owner; // of the request

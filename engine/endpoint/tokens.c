@@ -29,9 +29,7 @@ static const struct http_reply *ask(struct tokens *t, const char *url, const jso
         while ((r = http_next(t->http, 1000)) == NULL) continue;
         const struct retry_attempt a = {.number = attempt,
                                         .status = r->status,
-                                        .lost = r->failure == HTTP_UNREACHABLE ||
-                                                r->failure == HTTP_DROPPED ||
-                                                r->failure == HTTP_SLOW,
+                                        .lost = http_may_pass(r->failure),
                                         .retry_after = r->retry_after};
         if (retry_choose(&t->retry, &a, clock_unix(), &t->pauses, &pause_ms) != RETRY_AGAIN) break;
         http_next(t->http, (uint32_t)pause_ms);

@@ -85,6 +85,10 @@ static void act(struct str name, struct http_server_answer *a) {
     if (IS("length")) return reply(a, "m", "half a", "length", PROMPT_TOKENS);
     if (IS("filter")) return reply(a, "m", "half", "content_filter", PROMPT_TOKENS);
     if (IS("trimmed")) return reply(a, "m", "made up", "stop", PROMPT_TOKENS / 2 - 1);
+    if (IS("stream-cut") && once)
+        return buf_add_c(&a->body, "data: {\"choices\":[{\"delta\":{}}]}\n\n");
+    if (IS("stream-never")) return buf_add_c(&a->body, ": ping\n\n");
+    if (IS("stream-stalls")) a->drip_ms = 60000;
     if (IS("renamed")) return reply(a, "m-2", "fine", "stop", PROMPT_TOKENS);
     reply(a, "m", "fine", "stop", PROMPT_TOKENS);
 }
@@ -108,6 +112,7 @@ static struct provider_endpoint endpoint_of(void) {
                                       .in_flight = 64,
                                       .attempts = 3,
                                       .reply_seconds = 120,
+                                      .stall_seconds = 60,
                                       .shortfall_ppm = -1};
 }
 
@@ -223,6 +228,36 @@ static void each_failure_has_its_own_reason(void **state) {
     p = open_ok(&o);
     submit(p, 0, "slow");
     assert_true(next(p, &c) && !c.ok && strcmp(c.reason_code, "timeout") == 0);
+    p->ops->close(p);
+}
+
+static void a_stream_that_stalls_or_ends_too_early_is_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *what, *code, *says;
+        int asked;
+    } cases[] = {
+        {"stream-cut", NULL, "fine", 2}, // whole when asked again, though not as a stream
+        {"stream-never", "stream_cut", "the stream ended before its reply did (after 2 attempts)",
+         2},
+        {"stream-stalls", "stalled", "then sent nothing for 1 s (after 2 attempts)", 2},
+    };
+    struct provider_endpoint o = endpoint_of();
+    o.stream = true;
+    o.attempts = 2;
+    o.stall_seconds = 1;
+    struct provider *p = open_ok(&o);
+    struct provider_completion c;
+    for (int i = 0; i < 3; i++) {
+        submit(p, i, cases[i].what);
+        assert_true(next(p, &c) && c.ticket == i);
+        assert_int_equal(c.ok, cases[i].code == NULL);
+        if (c.ok)
+            assert_true(str_equal_c(c.text, cases[i].says));
+        else if (strcmp(c.reason_code, cases[i].code) != 0 || !strstr(c.reason_text, cases[i].says))
+            fail_msg("%s: %s: %s", cases[i].what, c.reason_code, c.reason_text);
+        assert_int_equal(asked(cases[i].what), cases[i].asked);
+    }
     p->ops->close(p);
 }
 
@@ -452,6 +487,7 @@ static int close_server(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(each_failure_has_its_own_reason),
+        TEST(a_stream_that_stalls_or_ends_too_early_is_told),
         TEST(nobody_there),
         TEST(an_interruption_keeps_what_is_under_way),
         TEST(what_is_sent_is_what_was_rendered),

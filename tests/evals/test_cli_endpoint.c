@@ -117,6 +117,7 @@ static void no_verb_writes_the_key(void **state) {
         "review told -o sample.csv",
         "repeat told prod/placed/500/order-moves@middle/1/0",
         "plan t.yaml --set 'models[0].count=tokenize'",
+        "run t.yaml -o told-in-pieces --set models[0].stream=true",
     };
     struct served_model m = {.fault = tell_the_key,
                              .reported = "small " KEY,
@@ -131,6 +132,7 @@ static void no_verb_writes_the_key(void **state) {
         assert_no_key();
     }
     assert_holds(file_of("told", "trials.jsonl"), "The key is **************, is it not?");
+    assert_holds(file_of("told-in-pieces", "trials.jsonl"), "The key is **************, is it");
     assert_holds(file_of("told", "trials.jsonl"), "************** or **************");
     served_model_close(&m);
 }
@@ -156,6 +158,38 @@ static void certificates_are_judged(void **state) {
     unsetenv("SSL_CERT_FILE");
     assert_int_equal(http_server_requests(m.server), 18);
     tls_front_close(front);
+    served_model_close(&m);
+}
+
+// A stream ends before its reply does, at any request but each tenth.
+static void cut_stream(void *context, int number, struct http_server_answer *a) {
+    (void)context;
+    if (number % 10 != 3) return;
+    *(strstr(a->body.p, "\"finish_reason\":\"stop\"")) = '\0';
+    a->body.n = strlen(a->body.p);
+}
+
+static void a_streamed_run_is_recorded_like_another(void **state) {
+    (void)state;
+    struct served_model m = {.shuffled = true, .keeps_bodies = true};
+    served_model_open(&m);
+    served_experiment(test_arena, fast_folder(), "w", &m, 4, "stall_seconds: 30");
+    expect_exit(0, "run w.yaml -o whole-replies");
+    assert_null(strstr(m.bodies.p, "\"stream\""));
+    buf_clear(&m.bodies);
+    m.fault = cut_stream;
+    expect_exit(0, "run w.yaml -o streamed --set models[0].stream=true");
+    assert_holds(buf_str(&m.bodies),
+                 "\"stream\": true, \"stream_options\": {\"include_usage\": true}}");
+    assert_int_equal(http_server_requests(m.server), 36 + 40); // four were cut and asked again
+    static const char *const files[] = {"identity.json", "plan.jsonl", "trials.jsonl", "report.md",
+                                        "results.csv"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!str_equal(file_of("whole-replies", files[i]), file_of("streamed", files[i])))
+            fail_msg("%s differs", files[i]);
+    // The same run goes on, however its replies come.
+    expect_exit(0, "run w.yaml -o streamed");
+    expect_exit(0, "verify streamed");
     served_model_close(&m);
 }
 
@@ -267,9 +301,13 @@ static void failures_are_no_verdicts(void **state) {
 int main(void) {
     setenv("LACUNA_TEST_KEY", KEY, 1);
     const struct CMUnitTest tests[] = {
-        TEST(an_experiment_runs_on_a_server), TEST(a_key_is_needed_and_never_shown),
-        TEST(no_verb_writes_the_key),         TEST(certificates_are_judged),
-        TEST(what_was_thought_is_kept_apart), TEST(a_run_stops_before_it_costs_too_much),
+        TEST(an_experiment_runs_on_a_server),
+        TEST(a_key_is_needed_and_never_shown),
+        TEST(no_verb_writes_the_key),
+        TEST(certificates_are_judged),
+        TEST(a_streamed_run_is_recorded_like_another),
+        TEST(what_was_thought_is_kept_apart),
+        TEST(a_run_stops_before_it_costs_too_much),
         TEST(failures_are_no_verdicts),
     };
     return cmocka_run_group_tests_name("cli_endpoint", tests, NULL, NULL);

@@ -1,4 +1,5 @@
-// libFuzzer: any bytes as what a server sends: a reply, a refusal, a Retry-After.
+// libFuzzer: any bytes as what a server sends: a reply, whole or in events, a refusal, a
+// Retry-After.
 #include "engine/base/arena.h"
 #include "engine/endpoint/dialect.h"
 #include "engine/endpoint/retry.h"
@@ -29,6 +30,12 @@ static void check_reply(enum dialect_api api, struct str body, struct arena *a) 
     assert(r.reasoning_tokens >= DIALECT_UNKNOWN);
 }
 
+static void check_stream(struct str body, struct arena *a) {
+    struct str whole;
+    if (!dialect_stream_join(DIALECT_CHAT, body, a, &whole)) return;
+    check_reply(DIALECT_CHAT, whole, a);
+}
+
 static void check_retry_after(struct str value) {
     const struct retry_policy policy = {5, 1000, 60000, 600000};
     const struct retry_attempt attempt = {.number = 1, .status = 429, .retry_after = value};
@@ -53,10 +60,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0) return 0;
     struct arena *a = arena_create("fuzz");
     struct str body = {arena_memdup(a, data + 1, size - 1), size - 1};
-    switch (data[0] % 4) {
+    switch (data[0] % 5) {
     case 0: check_reply(DIALECT_CHAT, body, a); break;
     case 1: check_reply(DIALECT_TEXT, body, a); break;
     case 2: check_retry_after(body); break;
+    case 3: check_stream(body, a); break;
     default: check_hidden(body, a);
     }
     check_line(dialect_refusal(body, a));

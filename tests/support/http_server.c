@@ -89,7 +89,8 @@ static bool send_answer(struct connection *c, const struct http_server_answer *a
     buf_add_c(&head, "\r\n");
     bool sent = send_all(c, buf_str(&head));
     buf_free(&head);
-    return sent && send_body(c, a) && a->length == -1 && a->sent_most >= a->body.n;
+    return sent && pause_ms(c, a->body_delay_ms) && send_body(c, a) && a->length == -1 &&
+           a->sent_most >= a->body.n;
 }
 
 static size_t content_length(struct str head) {

@@ -15,14 +15,15 @@ struct http_server_answer {
     int status;         // of an ordinary answer, 200 unless it is changed
     struct buf headers; // further ones, each with its "\r\n"
     struct buf body;
-    struct buf raw;   // not empty: these bytes instead of an answer, then the end
-    int delay_ms;     // before anything is sent
-    int drip_ms;      // between the bytes of the body
-    int64_t length;   // said instead of the body's; -1: its own, -2: none is said
-    size_t sent_most; // so many bytes of the body, then the end
-    bool drop;        // the connection ends without a word
-    bool endless;     // the body is sent over and over
-    int header_lines; // so many more
+    struct buf raw;    // not empty: these bytes instead of an answer, then the end
+    int delay_ms;      // before anything is sent
+    int body_delay_ms; // between the headers and the body
+    int drip_ms;       // between the bytes of the body
+    int64_t length;    // said instead of the body's; -1: its own, -2: none is said
+    size_t sent_most;  // so many bytes of the body, then the end
+    bool drop;         // the connection ends without a word
+    bool endless;      // the body is sent over and over
+    int header_lines;  // so many more
 };
 // Called for one request at a time. The answer is empty, with status 200.
 typedef void http_server_script(void *context, const struct http_server_request *request,

@@ -30,6 +30,37 @@ static void add_reply(const struct served_model *m, const json_t *request, struc
                content_bytes(request) / 4);
 }
 
+static void add_event(json_t *event, struct buf *out) {
+    buf_add_c(out, "data: ");
+    json_compact(event, out);
+    buf_add_c(out, "\n\n");
+    json_decref(event);
+}
+
+// The same reply in pieces of three characters, its usage and "[DONE]" behind them.
+static void make_stream(struct buf *body) {
+    struct err e = {0};
+    json_t *whole;
+    ASSERT_OK(json_parse(buf_str(body), "reply", &whole, &e), e);
+    json_t *choice = json_array_get(json_object_get(whole, "choices"), 0);
+    const char *text =
+        json_string_value(json_object_get(json_object_get(choice, "message"), "content"));
+    buf_clear(body);
+    for (size_t at = 0, n = strlen(text); at < n; at += 3)
+        add_event(json_pack("{s:O, s:O, s:[{s:i, s:{s:s%}, s:n}]}", "model",
+                            json_object_get(whole, "model"), "system_fingerprint",
+                            json_object_get(whole, "system_fingerprint"), "choices", "index", 0,
+                            "delta", "content", text + at, at + 3 < n ? (size_t)3 : n - at,
+                            "finish_reason"),
+                  body);
+    add_event(json_pack("{s:[{s:{}, s:O}]}", "choices", "delta", "finish_reason",
+                        json_object_get(choice, "finish_reason")),
+              body);
+    add_event(json_pack("{s:[], s:O}", "choices", "usage", json_object_get(whole, "usage")), body);
+    buf_add_c(body, "data: [DONE]\n\n");
+    json_decref(whole);
+}
+
 static void script(void *context, const struct http_server_request *r,
                    struct http_server_answer *a) {
     struct served_model *m = context;
@@ -50,6 +81,7 @@ static void script(void *context, const struct http_server_request *r,
         buf_add_char(&m->bodies, '\n');
     }
     add_reply(m, request, r->body, &a->body);
+    if (json_is_true(json_object_get(request, "stream"))) make_stream(&a->body);
     json_decref(request);
     if (m->program != NULL) buf_printf(&a->headers, "Server: %s\r\n", m->program);
     if (m->shuffled) a->delay_ms = (r->number * 7919) % 60;

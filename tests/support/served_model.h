@@ -1,5 +1,6 @@
 // A model behind an OpenAI-compatible server, for tests: it answers chat requests with the order
-// number that its prompt states, counts four bytes as a token, and has faults on demand.
+// number that its prompt states (in a stream when asked), counts four bytes as a token, and has
+// faults on demand.
 #ifndef LACUNA_TESTS_SERVED_MODEL_H
 #define LACUNA_TESTS_SERVED_MODEL_H
 

@@ -52,6 +52,7 @@ static void script(void *context, const struct http_server_request *r,
     if (strcmp(path, "late") == 0) a->delay_ms = 60000;
     if (strcmp(path, "silent") == 0) a->drip_ms = 60000;
     if (strcmp(path, "drip") == 0) a->drip_ms = 200;
+    if (strcmp(path, "thinking") == 0) a->body_delay_ms = 900;
     if (strcmp(path, "refused") == 0) {
         a->status = 429;
         buf_add_c(&a->headers, "retry-after:  7 \r\n");
@@ -174,12 +175,18 @@ static void no_server_is_waited_for_without_end(void **state) {
     (void)state;
     struct kit k;
     open_with(&k, &hasty);
-    static const char *const paths[] = {"late", "silent", "drip"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const paths[] = {"late", "drip"};
+    for (size_t i = 0; i < 2; i++) {
         const struct http_reply *r = post(&k, paths[i]);
         if (r->failure != HTTP_SLOW) fail_msg("%s: failure %d", paths[i], (int)r->failure);
         assert_true(r->text[0] != '\0');
     }
+    const struct http_reply *r = post(&k, "silent");
+    assert_int_equal(r->failure, HTTP_STALLED);
+    assert_string_equal(r->text, "the server began a reply and then sent nothing for 1 s");
+    // Headers that come at once say nothing about the reply.
+    r = post(&k, "thinking");
+    assert_true(r->failure == HTTP_WHOLE && str_equal_c(r->body, "{\"whole\": true}"));
     close_kit(&k);
 }
 
