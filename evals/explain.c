@@ -1,5 +1,7 @@
 #include "evals/explain.h"
 
+#include "evals/reply.h"
+
 #include <string.h>
 
 enum { SHOWN_BYTES = 80 };
@@ -16,14 +18,14 @@ static const char *matched(const struct record_verdict *v, const struct reply *r
                         v->match[1]);
 }
 
-static const char *unscored(const struct record_verdict *v) {
+static const char *unscored(const struct record_verdict *v, const struct reply *reply) {
+    if (strcmp(v->reason, "cut") == 0 && reply_only_thought(reply))
+        return "a token limit ended the reply while the model was thinking, before any answer; it "
+               "counts as not met";
     if (strcmp(v->reason, "cut") == 0)
         return "the reply was cut by the token limit, and what is there does not meet it; it "
                "counts "
                "as not met";
-    if (strcmp(v->reason, "reasoning_cut") == 0)
-        return "a token limit ended the reply while the model was thinking, before any answer; it "
-               "counts as not met";
     if (strcmp(v->reason, "no_answer") == 0)
         return "there is no answer outside the reasoning; it counts as not met";
     if (strcmp(v->reason, "empty") == 0) return "the reply is empty; it counts as not met";
@@ -70,7 +72,7 @@ const char *explain_verdict(const struct experiment_constraint *c, const struct 
                             c->kind == CONSTRAINT_STATE ? ", looked for where no right value stands"
                                                         : "");
     case VERDICT_OMITTED: return omitted(c);
-    case VERDICT_UNSCORED: return unscored(v);
+    case VERDICT_UNSCORED: return unscored(v, reply);
     }
     return "";
 }

@@ -81,12 +81,16 @@ bool reply_refuses(struct pattern_set *patterns, struct str text) {
     return pattern_find(p, opening, 0, match, &code) == PATTERN_FOUND;
 }
 
+bool reply_only_thought(const struct reply *r) {
+    return reply_blank(str_slice(r->text, r->answer[0], r->answer[1])) &&
+           !(reply_blank(r->text) && reply_blank(r->thought));
+}
+
 const char *reply_unscored(struct pattern_set *patterns, const struct reply *r) {
     struct str answer = str_slice(r->text, r->answer[0], r->answer[1]);
-    const bool blank = reply_blank(answer);
-    const bool thinks = blank && (!reply_blank(r->text) || !reply_blank(r->thought));
-    if (!reply_finished(r->finish)) return thinks ? "reasoning_cut" : "cut";
-    if (blank) return thinks ? "no_answer" : "empty";
+    if (!reply_finished(r->finish)) return "cut";
+    if (reply_only_thought(r)) return "no_answer";
+    if (reply_blank(answer)) return "empty";
     if (reply_loops(answer)) return "loop";
     if (reply_refuses(patterns, answer)) return "refusal";
     return NULL;

@@ -20,8 +20,11 @@ bool reply_loops(struct str text);
 // the list in reply.c. Other languages are `omitted` rather than `refusal`; both count as not met.
 bool reply_refuses(struct pattern_set *patterns, struct str text);
 
-// Why a reply that met nothing has no verdict: "reasoning_cut" (before the answer began), "cut",
-// "no_answer", "empty", "loop", "refusal" in this order, or NULL: it is a reply.
+// There is reasoning, and no answer.
+bool reply_only_thought(const struct reply *r);
+
+// Why a reply that met nothing has no verdict: "cut", "no_answer", "empty", "loop", "refusal" in
+// this order, or NULL: it is a reply.
 const char *reply_unscored(struct pattern_set *patterns, const struct reply *r);
 
 #endif

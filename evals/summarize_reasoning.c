@@ -1,8 +1,8 @@
 // How much models think before they answer, and how often a budget ends that.
+#include "evals/reply.h"
 #include "evals/summarize_grids.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct amounts {
     int replies, told, cut;  // told: with a count of tokens
@@ -21,12 +21,9 @@ static double median(int *p, int n) {
     return ((double)p[(n - 1) / 2] + (double)p[n / 2]) / 2;
 }
 
-static bool is_cut(const struct tally *t, const struct tally_trial *trial) {
-    for (int c = 0; c < t->x->constraint_count; c++) {
-        const struct record_verdict *v = trial->verdicts[c];
-        if (v != NULL && v->reason != NULL && strcmp(v->reason, "reasoning_cut") == 0) return true;
-    }
-    return false;
+// Before the answer began.
+static bool is_cut(const struct record_outcome *o) {
+    return o->answer[0] == o->answer[1] && !reply_finished(o->finish);
 }
 
 static void count(const struct tally *t, int model, int length, struct amounts *out) {
@@ -36,7 +33,7 @@ static void count(const struct tally *t, int model, int length, struct amounts *
         const struct record_outcome *o = trial->outcome;
         if (trial->model != model || trial->length != length || trial->verdicts == NULL) continue;
         out->replies++;
-        out->cut += is_cut(t, trial);
+        out->cut += is_cut(o);
         if (!o->reasoning_counted) continue;
         out->thought[out->told++] = o->reasoning_tokens;
         if (o->tokens >= o->reasoning_tokens)

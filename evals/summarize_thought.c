@@ -2,16 +2,9 @@
 // dropped on the way.
 #include "evals/summarize_grids.h"
 
-#include <string.h>
-
 struct thoughts {
     int ok, met, dropped, unanswered;
 };
-
-static bool has_no_answer(const struct record_verdict *v) {
-    return v->reason != NULL &&
-           (strcmp(v->reason, "reasoning_cut") == 0 || strcmp(v->reason, "no_answer") == 0);
-}
 
 static struct thoughts count(const struct tally *t, int model, int constraint, int column) {
     struct thoughts c = {0};
@@ -22,8 +15,9 @@ static struct thoughts count(const struct tally *t, int model, int constraint, i
         if (v == NULL || (column >= 0 && tally_column(t, trial, constraint) != column)) continue;
         c.ok++;
         c.met += v->verdict == VERDICT_MET;
-        c.unanswered += v->thought && has_no_answer(v);
-        c.dropped += v->thought && !has_no_answer(v);
+        const bool answered = trial->outcome->answer[0] < trial->outcome->answer[1];
+        c.unanswered += v->thought && !answered;
+        c.dropped += v->thought && answered;
     }
     return c;
 }

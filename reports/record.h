@@ -80,7 +80,7 @@ const char *verdict_name(enum verdict v);
 struct record_verdict {
     const char *constraint;
     enum verdict verdict;
-    const char *reason; // unscored: "reasoning_cut", "cut", "no_answer", "empty", "loop",
+    const char *reason; // unscored: "cut", "no_answer", "empty", "loop",
                         // "refusal", "check:<code>"
     const char *by; // "value", "met", "check", "violated", "violated_check", "answered", or NULL
     const char *in; // "reasoning": what decided stands there; NULL: in the reply

@@ -67,8 +67,8 @@ static void parts_and_budgets_are_kept_apart(void **state) {
                  "had been thought of, and 8 thought of it and give no answer");
     struct str ledger = file_of("run", "trials.jsonl");
     assert_count(ledger, "\"finish\":\"reasoning_length\"", 8);
-    assert_count(ledger, "\"reason\":\"reasoning_cut\",\"thought\":true", 8);
-    assert_count(ledger, "\"reason\":\"reasoning_cut\"", 16);
+    assert_count(ledger, "\"reason\":\"cut\",\"thought\":true", 8);
+    assert_count(ledger, "\"reason\":\"cut\"", 16);
     assert_count(ledger, "\"verdict\":\"omitted\",\"thought\":true", 8);
     assert_count(ledger, "\"reasoning_tokens\":14,", 8);
     assert_count(ledger, "\"reasoning_tokens\":0,", 12);
@@ -133,7 +133,7 @@ static void the_prompt_may_open_the_block(void **state) {
                  trials);
     assert_count(ledger, "\"tokens\":14,\"reasoning_tokens\":14,\"finish\":\"reasoning_length\"",
                  trials);
-    assert_count(ledger, "\"reason\":\"reasoning_cut\"", 2 * trials);
+    assert_count(ledger, "\"reason\":\"cut\"", 2 * trials);
     expect_exit(0, "verify open");
     expect_exit(0, "run l.yaml -o shut" BUDGETS "--set generation.max_tokens=9");
     ledger = file_of("shut", "trials.jsonl");
