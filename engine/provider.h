@@ -92,6 +92,7 @@ struct provider_memory {
 
 struct provider_capabilities {
     bool exact_ids;     // tokenize gives the ids that the model consumes
+    bool likely_ids;    // those of a tokenizer that stands for the model's
     bool evidence;      // says what attention the spans of a request get; has exact ids
     bool deterministic; // equal requests give equal bytes
     bool reads_key;     // the reply depends on the trial's key too (a script, a made-up subject)
@@ -170,7 +171,7 @@ struct provider_ops {
     int (*render)(struct provider *p, const struct provider_message *messages, size_t count,
                   struct arena *a, struct provider_piece **pieces, size_t *piece_count,
                   struct err *e);
-    // Ids of the pieces. With exact_ids false: a count by estimate, ids NULL.
+    // Ids of the pieces. Without exact and likely ids: a count alone, ids NULL.
     int (*tokenize)(struct provider *p, const struct provider_piece *pieces, size_t count,
                     struct arena *a, struct provider_ids *out, struct err *e);
     // The bytes that one id stands for (borrowed). Concatenated they are the tokenized text.

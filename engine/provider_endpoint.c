@@ -121,9 +121,7 @@ static int endpoint_tokenize(struct provider *p, const struct provider_piece *pi
     for (size_t i = 0; i < count; i++) bytes += pieces[i].text.n;
     *out = (struct provider_ids){NULL, (bytes + BYTES_PER_TOKEN - 1) / BYTES_PER_TOKEN};
     if (n->tokens != NULL) return count_there(n, pieces, count, a, out, e);
-    if (n->counting != NULL) TRY(count_chat(n, pieces, count, a, out, e));
-    out->ids = NULL;
-    return 0;
+    return n->counting != NULL ? count_chat(n, pieces, count, a, out, e) : 0;
 }
 
 static struct str endpoint_id_bytes(struct provider *p, int32_t id) {
@@ -479,7 +477,9 @@ static int open_parts(struct endpoint *n, const struct provider_options *o, stru
     const struct provider_endpoint *p = o->endpoint;
     TRY(read_settings(n, p, e));
     TRY(open_counting(n, o, e));
-    n->base.can = (struct provider_capabilities){.exact_ids = n->dialect.api != DIALECT_CHAT,
+    const bool chat = n->dialect.api == DIALECT_CHAT;
+    n->base.can = (struct provider_capabilities){.exact_ids = !chat,
+                                                 .likely_ids = chat && n->counting != NULL,
                                                  .in_flight = p->in_flight,
                                                  .context_tokens = o->context_tokens};
     n->shortfall_ppm = p->shortfall_ppm >= 0   ? p->shortfall_ppm

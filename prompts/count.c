@@ -34,6 +34,10 @@ void counter_close(struct counter *c) {
     free(c);
 }
 
+bool counter_has_ids(const struct counter *c) {
+    return c->p->can.exact_ids || c->p->can.likely_ids;
+}
+
 // Two FNV-1a chains of 64 bits each; they stand for the text in the cache. (A collision would be
 // found when the whole prompt is counted.)
 static void text_hash(struct str s, uint64_t hash[2]) {
@@ -73,7 +77,7 @@ static int ids_of(struct counter *c, struct str text, struct provider_ids *out, 
     struct provider_piece pieces[2] = {{text, false}, {STR("a"), false}};
     char last = text.p[text.n - 1];
     bool open = last == ' ' || (last >= '\t' && last <= '\r');
-    if (!open || !c->p->can.exact_ids)
+    if (!open || !counter_has_ids(c))
         return c->p->ops->tokenize(c->p, pieces, 1, c->scratch, out, e);
     struct provider_ids letter;
     TRY(c->p->ops->tokenize(c->p, pieces + 1, 1, c->scratch, &letter, e));
@@ -131,7 +135,7 @@ static int join_clean(struct counter *c, struct str a, const struct provider_ids
 
 int counter_clean(struct counter *c, struct str a, struct str b, bool *clean, struct err *e) {
     *clean = true;
-    if (!c->p->can.exact_ids || a.n == 0 || b.n == 0) return 0;
+    if (!counter_has_ids(c) || a.n == 0 || b.n == 0) return 0;
     struct provider_ids first, second;
     arena_reset(c->scratch);
     TRY(ids_of(c, a, &first, e));
@@ -222,7 +226,7 @@ static int unit_take(struct units *u, struct unit **out, struct err *e) {
     struct unit *unit = arena_alloc(u->arena, sizeof *unit);
     *unit =
         (struct unit){first->lead, first->text, first->tail, 0, u->tokens, first->from, first->to};
-    if (u->c->p->can.exact_ids) {
+    if (counter_has_ids(u->c)) {
         TRY(unit_glue(u, unit, e));
     } else {
         u->next++;

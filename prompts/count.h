@@ -7,9 +7,11 @@
 #include "prompts/filler.h"
 
 struct counter;
-// The provider is borrowed. Without exact ids counts are the provider's estimates.
+// The provider is borrowed. Without ids counts are the provider's estimates.
 struct counter *counter_open(struct provider *p);
 void counter_close(struct counter *c); // NULL is allowed
+// Does the provider tell ids, exact or likely ones?
+bool counter_has_ids(const struct counter *c);
 
 // Tokens of a text that stands between others, control tokens off.
 int counter_text(struct counter *c, struct str text, uint32_t *tokens, struct err *e);

@@ -109,6 +109,25 @@ static int parts_tokenize(struct provider *p, const struct prompt_part *parts, s
     return count > 0 ? p->ops->tokenize(p, pieces, count, a, out, e) : 0;
 }
 
+// Of a model whose template is counted around whole conversations alone: both parts as one, with
+// the letter and the line breaks behind the slot between them.
+static int surroundings_together(struct prompt_builder *b, const struct prompt_part *before,
+                                 size_t n, const struct prompt_part *behind, const struct frame *f,
+                                 struct surroundings *out, struct err *e) {
+    struct provider_ids ids;
+    uint32_t between;
+    struct prompt_part *all = arena_array(b->scratch, n + f->behind_count + 1, sizeof *all);
+    memcpy(all, before, n * sizeof *all);
+    struct str *letter = &all[n - 1].text;
+    *letter =
+        str_from(arena_printf(b->scratch, STR_FMT STR_FMT, STR_ARG(*letter), STR_ARG(out->behind)));
+    if (f->behind_count > 0) memcpy(all + n, behind, f->behind_count * sizeof *all);
+    TRY(counter_text(b->counter, *letter, &between, e));
+    TRY(parts_tokenize(b->p, all, n + f->behind_count, b->scratch, &ids, e));
+    out->tokens = (int64_t)ids.count - between;
+    return 0;
+}
+
 // Tokens of the parts around the slot. Spaces that end the text before it and line breaks that
 // begin the text behind it are counted with the slot's own elements.
 static int surroundings_measure(struct prompt_builder *b, const struct frame *f,
@@ -138,9 +157,10 @@ static int surroundings_measure(struct prompt_builder *b, const struct frame *f,
     }
     // Before the slot text goes on: a letter stands for it (see counter_text).
     struct prompt_part letter = {.text = STR("a")};
+    before[n++] = letter;
+    if (!b->p->can.exact_ids) return surroundings_together(b, before, n, behind, f, out, e);
     TRY(parts_tokenize(b->p, &letter, 1, b->scratch, &ids, e));
     out->tokens = -(int64_t)ids.count;
-    before[n++] = letter;
     TRY(parts_tokenize(b->p, before, n, b->scratch, &ids, e));
     out->tokens += (int64_t)ids.count;
     TRY(parts_tokenize(b->p, behind, f->behind_count, b->scratch, &ids, e));
