@@ -65,6 +65,16 @@ const struct cli_verb cli_verbs[] = {
      "replies (each field needs --allow), which replies are identical, and paired tests with one\n"
      "of four answers: regressed (exit code 100), improved, no difference shown, underpowered (3).",
      cli_compare},
+    {"agree", "LOCAL SERVED", "how far do the verdicts of two engines agree?",
+     "Two runs of one experiment, of a local model and of a server, say. Trials with equal "
+     "prompts\n"
+     "(token ids or, where not both are known, messages) are pairs. Of each constraint and of "
+     "all:\n"
+     "how often both met it, one alone, or neither, with an interval, Cohen's kappa and Gwet's "
+     "AC1;\n"
+     "then the trials that are apart, and the noise of a server that was asked twice. Records of\n"
+     "different checks or without an equal prompt are refused (exit code 3).",
+     cli_agree},
     {"baseline", "RUN", "a small file of a run, to commit and compare with",
      "The identity, and of each trial its key, verdicts and hashes of prompt and reply. A run\n"
      "that is partial or not finished is refused. Equal runs give equal bytes.",

@@ -109,6 +109,7 @@ int cli_review(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_view(int argc, char **argv);
 int cli_compare(int argc, char **argv);
+int cli_agree(int argc, char **argv);
 int cli_baseline(int argc, char **argv);
 int cli_merge(int argc, char **argv);
 int cli_verify(int argc, char **argv);

@@ -26,6 +26,9 @@ struct compare_options {
     bool common;   // compare the trials that both have, where the plans differ
     double margin; // see struct comparison
     uint64_t seed; // of the tests' draws
+    // Ids of a model of the baseline and one of the run, which alone are paired; NULL: by equal id,
+    // or the only one of each.
+    const char *model_before, *model_now;
 };
 
 // `before` and `now` must outlive *out.

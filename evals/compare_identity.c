@@ -6,14 +6,21 @@
 const char *const compare_fields[] = {"model",      "tokenizer", "template", "numerics", "backend",
                                       "generation", "checks",    "prompts",  NULL};
 
-int *compare_models(const struct baseline *before, const struct baseline *now, struct arena *a) {
+static bool are_partners(const struct compare_options *o, const char *before, const char *now) {
+    if (o->model_before == NULL) return strcmp(before, now) == 0;
+    return strcmp(before, o->model_before) == 0 && strcmp(now, o->model_now) == 0;
+}
+
+int *compare_models(const struct baseline *before, const struct baseline *now,
+                    const struct compare_options *options, struct arena *a) {
     int *partner = arena_array(a, (size_t)now->model_count + 1, sizeof *partner);
     for (int i = 0; i < now->model_count; i++) {
         partner[i] = -1;
         for (int k = 0; k < before->model_count; k++)
-            if (strcmp(now->models[i], before->models[k]) == 0) partner[i] = k;
+            if (are_partners(options, before->models[k], now->models[i])) partner[i] = k;
     }
-    if (now->model_count == 1 && before->model_count == 1) partner[0] = 0;
+    if (options->model_before == NULL && now->model_count == 1 && before->model_count == 1)
+        partner[0] = 0;
     return partner;
 }
 

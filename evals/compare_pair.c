@@ -121,7 +121,7 @@ static void refuse(struct comparison *c, struct arena *a) {
 void compare_pair(const struct baseline *before, const struct baseline *now,
                   const struct compare_options *options, struct arena *a, struct comparison *out) {
     *out = (struct comparison){.before = before, .now = now, .margin = options->margin};
-    int *models = compare_models(before, now, a);
+    int *models = compare_models(before, now, options, a);
     match(out, models, a);
     match_constraints(out, a);
     compare_identity(out, models, options, a);

@@ -41,6 +41,11 @@ static bool same_text(const struct record_trial *a, const struct record_trial *b
     return same(a->text_sha256, b->text_sha256) || same(a->prompt_sha256, b->prompt_sha256);
 }
 
+enum summary_pairing contrast_pairing(const struct record_trial *a, const struct record_trial *b) {
+    if (same(a->ids_sha256, b->ids_sha256)) return PAIRING_IDS;
+    return same_text(a, b) ? PAIRING_TEXT : PAIRING_NONE;
+}
+
 static enum summary_pairing pairing_of(const struct tally *t, int first, int second,
                                        struct arena *a) {
     int64_t n, m, i = 0, k = 0, both = 0;
@@ -50,8 +55,9 @@ static enum summary_pairing pairing_of(const struct tally *t, int first, int sec
     while (i < n && k < m) {
         int order = by_cell(&x[i], &y[k]);
         if (order == 0) {
-            ids = ids && same(x[i]->ids_sha256, y[k]->ids_sha256);
-            text = text && same_text(x[i], y[k]);
+            const enum summary_pairing pairing = contrast_pairing(x[i], y[k]);
+            ids = ids && pairing == PAIRING_IDS;
+            text = text && pairing != PAIRING_NONE;
             both++;
         }
         i += order <= 0;

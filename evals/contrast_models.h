@@ -15,4 +15,7 @@
 // one model.
 void contrast_models(struct tally *t, struct arena *a, struct summary_contrast **out, int *count);
 
+// Did two trials get the same prompt, as far as is recorded?
+enum summary_pairing contrast_pairing(const struct record_trial *a, const struct record_trial *b);
+
 #endif

@@ -2,6 +2,7 @@
 #include "evals/review.h"
 
 #include "engine/base/file.h"
+#include "evals/stats_agreement.h"
 #include "evals/stats_wilson.h"
 
 #include <stdio.h>
@@ -14,22 +15,6 @@
 struct weighing {
     int judged, agreed; // of the stratum
 };
-
-static void add_kappa(const double table[REVIEW_CLASSES][REVIEW_CLASSES], double all,
-                      struct review_agreement *out) {
-    double observed = 0, expected = 0;
-    for (int i = 0; i < REVIEW_CLASSES; i++) {
-        double said = 0, human = 0;
-        for (int k = 0; k < REVIEW_CLASSES; k++) {
-            said += table[i][k];
-            human += table[k][i];
-        }
-        observed += table[i][i] / all;
-        expected += said / all * (human / all);
-    }
-    out->has_kappa = expected < 1;
-    if (out->has_kappa) out->kappa = (observed - expected) / (1 - expected);
-}
 
 void review_agree(const struct review_rows *rows, int constraint_count, int constraint,
                   struct review_agreement *out) {
@@ -68,7 +53,7 @@ void review_agree(const struct review_rows *rows, int constraint_count, int cons
     out->share = agreed / (agreed + disagreed); // not above 1, as agreed / covered can be
     out->covered = covered / all;
     out->interval = stats_wilson(out->share * effective, effective);
-    add_kappa(weighted, covered, out);
+    out->has_kappa = stats_kappa(weighted[0], REVIEW_CLASSES, &out->kappa);
 }
 
 // ---- kept in the record ----

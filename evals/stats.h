@@ -16,6 +16,8 @@
 #include "evals/stats_places.h"
 #include "evals/stats_two.h"
 #include "evals/stats_holm.h"
+// agreement
+#include "evals/stats_agreement.h"
 // summaries
 #include "evals/stats_area.h"
 #include "evals/stats_effective.h"

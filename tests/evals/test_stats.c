@@ -120,6 +120,27 @@ static void equals_scipy_and_statsmodels(void **state) {
     arena_destroy(a);
 }
 
+static void agreement_beyond_chance(void **state) {
+    (void)state;
+    double kappa, ac1;
+    // Gwet (2008), table of 125 subjects: high agreement, nearly all of one class.
+    const double skewed[] = {118, 5, 2, 0};
+    assert_true(stats_kappa(skewed, 2, &kappa) && stats_ac1(skewed, 2, &ac1));
+    assert_near(kappa, -0.0234, 5e-5, "kappa of a skewed table");
+    assert_near(ac1, 0.9408, 5e-5, "AC1 of a skewed table");
+    // Three classes, worked by hand: p = .63; e = .29 * .26 + .33 * .32 + .38 * .42 for kappa, and
+    // half the sum of s (1 - s) of .275, .325 and .4 for AC1.
+    const double three[] = {15, 8, 6, 5, 20, 8, 6, 4, 28};
+    assert_true(stats_kappa(three, 3, &kappa) && stats_ac1(three, 3, &ac1));
+    assert_near(kappa, (.63 - .3406) / (1 - .3406), 1e-12, "kappa of three classes");
+    assert_near(ac1, (.63 - .32937500) / (1 - .32937500), 1e-12, "AC1 of three classes");
+    // Of one class alone chance explains everything.
+    const double one[] = {7, 0, 0, 0}, none[4] = {0};
+    assert_false(stats_kappa(one, 2, &kappa));
+    assert_true(stats_ac1(one, 2, &ac1) && ac1 == 1);
+    assert_false(stats_kappa(none, 2, &kappa) || stats_ac1(none, 2, &ac1));
+}
+
 static void published_numbers(void **state) {
     (void)state;
     static const double wilson[][4] = {{1, 1, 20.7, 100},
@@ -424,6 +445,7 @@ static void planning(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agreement_beyond_chance),
         cmocka_unit_test(equals_scipy_and_statsmodels),
         cmocka_unit_test(published_numbers),
         cmocka_unit_test(sign_flip_kinds_agree),
