@@ -45,6 +45,12 @@ void product_choices_free(struct product_choices *c) {
     *c = (struct product_choices){0};
 }
 
+static const char *const PROBES[] = {[CUDA_PROBE_TINY] = "tiny",
+                                     [CUDA_PROBE_COMPANY] = "company",
+                                     [CUDA_PROBE_RAMP] = "ramp",
+                                     [CUDA_PROBE_FLAT] = "flat"};
+_Static_assert(sizeof PROBES / sizeof *PROBES == CUDA_PROBES, "probes");
+
 // ---- JSON --------------------------------------------------------------------------------------
 
 static json_t *nanoseconds(float ms) {
@@ -64,6 +70,12 @@ static json_t *algorithm_json(const struct cuda_algorithm *a, bool whole) {
     return o;
 }
 
+static json_t *refused_json(const struct cuda_choice *c) {
+    json_t *o = json_object();
+    for (int i = 0; i < CUDA_PROBES; i++) json_put(o, PROBES[i], json_integer(c->refused[i]));
+    return o;
+}
+
 json_t *product_choice_json(const struct cuda_choice *c, bool whole) {
     json_t *o = json_object();
     json_put(o, "rows", json_integer(c->rows));
@@ -73,6 +85,8 @@ json_t *product_choice_json(const struct cuda_choice *c, bool whole) {
     if (c->admitted) json_put(o, "algorithm", algorithm_json(&c->algorithm, whole));
     json_put(o, "offered", json_integer(c->offered));
     json_put(o, "equal", json_integer(c->equal));
+    json_put(o, "refused", refused_json(c));
+    json_put(o, "failed", json_integer(c->failed));
     if (c->own_ms > 0) json_put(o, "own_ns", nanoseconds(c->own_ms));
     if (c->ms > 0) json_put(o, "ns", nanoseconds(c->ms));
     return o;
@@ -110,19 +124,27 @@ static float milliseconds(const json_t *o, const char *key) {
 }
 
 static int read_choice(const json_t *o, const char *where, struct cuda_choice *out, struct err *e) {
-    int64_t rows, N, K, offered, equal;
+    int64_t rows, N, K, offered, equal, failed, refused;
+    json_t *probes;
     TRY(json_need_integer(o, "rows", where, &rows, e));
     TRY(json_need_integer(o, "N", where, &N, e));
     TRY(json_need_integer(o, "K", where, &K, e));
     TRY(json_need_integer(o, "offered", where, &offered, e));
     TRY(json_need_integer(o, "equal", where, &equal, e));
+    TRY(json_need_integer(o, "failed", where, &failed, e));
+    TRY(json_need_object(o, "refused", where, &probes, e));
     *out = (struct cuda_choice){.rows = (uint32_t)rows,
                                 .N = (uint32_t)N,
                                 .K = (uint32_t)K,
                                 .offered = (int)offered,
                                 .equal = (int)equal,
+                                .failed = (int)failed,
                                 .own_ms = milliseconds(o, "own_ns"),
                                 .ms = milliseconds(o, "ns")};
+    for (int i = 0; i < CUDA_PROBES; i++) {
+        TRY(json_need_integer(probes, PROBES[i], where, &refused, e));
+        out->refused[i] = (int)refused;
+    }
     const json_t *algorithm = json_object_get(o, "algorithm");
     out->admitted = algorithm != NULL;
     return algorithm != NULL ? read_algorithm(algorithm, where, &out->algorithm, e) : 0;

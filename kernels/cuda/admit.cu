@@ -47,7 +47,7 @@ static bool probes_open(struct cuda_device *d, const struct cuda_choice *c, stru
 }
 
 // The operands, and what the own kernels make of them.
-static bool set_probe(struct probes *p, enum probe_kind kind) {
+static bool set_probe(struct probes *p, enum cuda_probe kind) {
     struct cuda_device *d = p->d;
     const struct gemm_call *c = &p->own;
     return device_check(d, probe_rows_launch(d->stream, kind, c->R, c->K, c->ldx, (uint16_t *)c->x),
@@ -58,7 +58,9 @@ static bool set_probe(struct probes *p, enum probe_kind kind) {
            device_check(d, gemm_launch(d->stream, c), "probes");
 }
 
-static bool is_equal(struct probes *p, const struct lt_product *candidate) {
+enum outcome { EQUAL, DIFFERENT, FAILED };
+
+static enum outcome compare(struct probes *p, const struct lt_product *candidate) {
     struct cuda_device *d = p->d;
     uint32_t different = 1;
     size_t words = result_words(p);
@@ -66,24 +68,29 @@ static bool is_equal(struct probes *p, const struct lt_product *candidate) {
     device_check(d, cudaMemsetAsync(p->different, 0, sizeof different, d->stream), "probes");
     if (lt_product_run(candidate, d->stream, p->own.x, p->own.w, p->y, NULL) != cudaSuccess) {
         (void)cudaGetLastError();
-        return false;
+        return FAILED;
     }
     device_check(d, probe_compare_launch(d->stream, p->own.y, p->y, words, p->different), "probes");
     device_download(d, &different, p->different, sizeof different);
-    return different == 0 && d->failed == cudaSuccess;
+    if (d->failed != cudaSuccess) return FAILED;
+    return different == 0 ? EQUAL : DIFFERENT;
 }
 
-// Closes the candidates that differ. Returns how many are left.
-static int sift(struct probes *p, struct lt_product **candidates, int count) {
-    for (int kind = 0; kind < PROBE_KINDS && set_probe(p, (enum probe_kind)kind); kind++)
+// Closes the candidates that differ, and counts in c what refused them and how many are left.
+static void sift(struct probes *p, struct lt_product **candidates, int count,
+                 struct cuda_choice *c) {
+    for (int kind = 0; kind < CUDA_PROBES && set_probe(p, (enum cuda_probe)kind); kind++)
         for (int i = 0; i < count; i++) {
-            if (candidates[i] == NULL || is_equal(p, candidates[i])) continue;
+            enum outcome outcome = candidates[i] != NULL ? compare(p, candidates[i]) : EQUAL;
+            if (outcome == EQUAL) continue;
+            c->refused[kind] += outcome == DIFFERENT;
             lt_product_close(candidates[i]);
             candidates[i] = NULL;
         }
-    int left = 0;
-    for (int i = 0; i < count; i++) left += candidates[i] != NULL;
-    return p->d->failed == cudaSuccess ? left : 0;
+    for (int i = 0; i < count; i++)
+        c->equal += candidates[i] != NULL && p->d->failed == cudaSuccess;
+    c->failed = count - c->equal;
+    for (int refused : c->refused) c->failed -= refused;
 }
 
 // The fastest of those that are left; -1: none, or the own kernels are as fast.
@@ -120,7 +127,7 @@ void admit_choose(struct cuda_device *d, struct lt *lt, struct cuda_choice *c) {
     c->offered = lt_candidates(lt, &shape, false, algorithms);
     for (int i = 0; i < c->offered; i++)
         candidates[i] = lt_product_open(lt, &shape, &algorithms[i]);
-    c->equal = sift(&p, candidates, c->offered);
+    sift(&p, candidates, c->offered, c);
     int best = c->equal > 0 ? take_fastest(&p, candidates, c->offered, c) : -1;
     if (best >= 0) {
         c->admitted = true;
@@ -133,13 +140,13 @@ void admit_choose(struct cuda_device *d, struct lt *lt, struct cuda_choice *c) {
 bool admit_holds(struct cuda_device *d, struct lt *lt, const struct cuda_choice *c) {
     struct lt_shape shape = {c->rows, c->N, c->K};
     struct lt_product *candidate = lt_product_open(lt, &shape, &c->algorithm);
+    struct cuda_choice now = {};
     struct probes p;
-    bool holds = false;
     if (candidate == NULL) return false;
     if (probes_open(d, c, &p)) {
-        holds = sift(&p, &candidate, 1) == 1;
+        sift(&p, &candidate, 1, &now);
         probes_close(&p);
     }
     lt_product_close(candidate);
-    return holds;
+    return now.equal == 1;
 }

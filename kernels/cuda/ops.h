@@ -77,13 +77,24 @@ struct cuda_algorithm {
     int32_t id, tile, stages;
 };
 
+// Operands that an algorithm is tried on, in this order, until it differs (kernels/cuda/probe.h).
+enum cuda_probe {
+    CUDA_PROBE_TINY,    // sums below the normal numbers
+    CUDA_PROBE_COMPANY, // rows of FLAT elsewhere, among rows of zeros and of RAMP
+    CUDA_PROBE_RAMP,    // magnitudes that grow along k, with alternating signs
+    CUDA_PROBE_FLAT,    // normally distributed
+    CUDA_PROBES
+};
+
 // What serves products of so many rows with an N x K matrix. Whatever it is, the bits are those of
 // the own kernels (kernels/cuda/admit.h).
 struct cuda_choice {
     uint32_t rows, N, K;
     bool admitted;                   // an algorithm of cuBLASLt serves; else the own kernels
     struct cuda_algorithm algorithm; // when admitted
-    int offered, equal;              // algorithms: tried; with the own kernels' bits
+    // Algorithms: offered by the library; with the own kernels' bits; refused by each probe; not
+    // taken or not run by the library. The last three add up to the first.
+    int offered, equal, refused[CUDA_PROBES], failed;
     float own_ms, ms; // of a product by the own kernels, by the fastest that is equal
 };
 

@@ -34,26 +34,26 @@ static __device__ float ramp(uint32_t row, uint32_t k, uint32_t K) {
     return one_to_two(3, row, k) * (k % 2 == 0 ? size : -size);
 }
 
-static __device__ float row_element(enum probe_kind kind, uint32_t rows, uint32_t row, uint32_t k,
+static __device__ float row_element(enum cuda_probe kind, uint32_t rows, uint32_t row, uint32_t k,
                                     uint32_t K) {
     switch (kind) {
-    case PROBE_TINY: return flat(1, row, k) * 0x1p-120f;
-    case PROBE_RAMP: return ramp(row, k, K);
-    case PROBE_COMPANY:
+    case CUDA_PROBE_TINY: return flat(1, row, k) * 0x1p-120f;
+    case CUDA_PROBE_RAMP: return ramp(row, k, K);
+    case CUDA_PROBE_COMPANY:
         if (row % 3 == 0) return flat(1, (row + PROBE_SHIFT) % rows, k);
         return row % 3 == 1 ? ramp(row, k, K) : 0.0f;
     default: return flat(1, row, k);
     }
 }
 
-static __device__ float weight_element(enum probe_kind kind, uint32_t row, uint32_t k) {
-    if (kind == PROBE_RAMP) return one_to_two(2, row, k);
-    return flat(2, row, k) * (kind == PROBE_TINY ? 0x1p-16f : 1.0f);
+static __device__ float weight_element(enum cuda_probe kind, uint32_t row, uint32_t k) {
+    if (kind == CUDA_PROBE_RAMP) return one_to_two(2, row, k);
+    return flat(2, row, k) * (kind == CUDA_PROBE_TINY ? 0x1p-16f : 1.0f);
 }
 
 // A block takes a part of a row.
 static __global__ void __launch_bounds__(PROBE_THREADS)
-    probe_fill(enum probe_kind kind, bool weights, uint32_t rows, uint32_t K, uint32_t ld,
+    probe_fill(enum cuda_probe kind, bool weights, uint32_t rows, uint32_t K, uint32_t ld,
                uint16_t *to) {
     uint32_t blocks = (ld + PROBE_THREADS - 1) / PROBE_THREADS;
     uint32_t row = blockIdx.x / blocks, k = blockIdx.x % blocks * PROBE_THREADS + threadIdx.x;
@@ -72,19 +72,19 @@ static __global__ void __launch_bounds__(PROBE_THREADS)
     if (differs) atomicExch(different, 1u);
 }
 
-static cudaError_t fill(cudaStream_t stream, enum probe_kind kind, bool weights, uint32_t rows,
+static cudaError_t fill(cudaStream_t stream, enum cuda_probe kind, bool weights, uint32_t rows,
                         uint32_t K, uint32_t ld, uint16_t *to) {
     uint32_t blocks = (ld + PROBE_THREADS - 1) / PROBE_THREADS;
     LAUNCH(probe_fill, rows * blocks, PROBE_THREADS, 0, stream, kind, weights, rows, K, ld, to);
     return cudaGetLastError();
 }
 
-cudaError_t probe_rows_launch(cudaStream_t stream, enum probe_kind kind, uint32_t rows, uint32_t K,
+cudaError_t probe_rows_launch(cudaStream_t stream, enum cuda_probe kind, uint32_t rows, uint32_t K,
                               uint32_t ld, uint16_t *x) {
     return fill(stream, kind, false, rows, K, ld, x);
 }
 
-cudaError_t probe_weights_launch(cudaStream_t stream, enum probe_kind kind, uint32_t N, uint32_t K,
+cudaError_t probe_weights_launch(cudaStream_t stream, enum cuda_probe kind, uint32_t N, uint32_t K,
                                  uint32_t ld, uint16_t *w) {
     return fill(stream, kind, true, N, K, ld, w);
 }

@@ -3,6 +3,8 @@
 #ifndef LACUNA_KERNELS_CUDA_PROBE_H
 #define LACUNA_KERNELS_CUDA_PROBE_H
 
+#include "kernels/cuda/ops.h"
+
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,18 +13,10 @@
 extern "C" {
 #endif
 
-enum probe_kind {
-    PROBE_TINY,    // sums below the normal numbers
-    PROBE_COMPANY, // rows of FLAT elsewhere, among rows of zeros and of RAMP
-    PROBE_RAMP,    // magnitudes that grow along k, with alternating signs
-    PROBE_FLAT,    // normally distributed
-    PROBE_KINDS
-};
-
 // bf16 operands x [rows][ld], +0 behind K; or those of the weights, which go with them.
-cudaError_t probe_rows_launch(cudaStream_t stream, enum probe_kind kind, uint32_t rows, uint32_t K,
+cudaError_t probe_rows_launch(cudaStream_t stream, enum cuda_probe kind, uint32_t rows, uint32_t K,
                               uint32_t ld, uint16_t *x);
-cudaError_t probe_weights_launch(cudaStream_t stream, enum probe_kind kind, uint32_t N, uint32_t K,
+cudaError_t probe_weights_launch(cudaStream_t stream, enum cuda_probe kind, uint32_t N, uint32_t K,
                                  uint32_t ld, uint16_t *w);
 // *different becomes 1 when a bit of the n words differs.
 cudaError_t probe_compare_launch(cudaStream_t stream, const float *a, const float *b, size_t n,

@@ -8,6 +8,7 @@
 #include <cuda_bf16.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -80,10 +81,20 @@ static float read(const void *p, bool fp32, size_t i) {
     return fp32 ? ((const float *)p)[i] : __bfloat162float(((const __nv_bfloat16 *)p)[i]);
 }
 
+static float shortened(float x) {
+    uint32_t bits;
+    if (!std::isnormal(x)) return x;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= ~0xfu;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 static void store_tile(const mma_tile *t, const gemm *g, size_t row, size_t column) {
     for (size_t i = row; i < std::min(row + TILE_M, g->m); i++)
         for (size_t j = column; j < std::min(column + TILE_N, g->n); j++) {
             float x = g->alpha * t->c[i - row][j - column];
+            if (g->order == SUM_SHORT) x = shortened(x);
             if (g->beta != 0.0f) x += g->beta * read(g->c, g->fp32, j * g->c_stride + i);
             size_t at = j * g->d_stride + i;
             if (g->fp32)

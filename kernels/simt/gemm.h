@@ -12,6 +12,7 @@ enum summation {
     SUM_SPLIT,  // two halves of k apart, and the library says so
     SUM_SLICED, // even and odd blocks of 16 apart, of which the library says nothing
     SUM_CHAIN,  // blocks of 16 in ascending order: the engine's own
+    SUM_SHORT,  // the same, but the last bits of a normal result are zeros
     SUMMATIONS
 };
 

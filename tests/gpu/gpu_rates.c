@@ -4,7 +4,7 @@
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/gpu_device.h"
 
-#include "engine/base/json.h"
+#include "engine/backend_products_file.h"
 #include "engine/base/rng.h"
 
 #include <stdio.h>
@@ -84,9 +84,7 @@ static json_t *product_json(struct cuda_device *d, struct product p, bool librar
             fprintf(stderr, "%s\n", why);
         if (which == CUDA_PRODUCTS_ADMITTED) {
             gpu_ops()->choose(d, &c);
-            json_put(j, "offered", json_integer(c.offered));
-            json_put(j, "equal", json_integer(c.equal));
-            json_put(j, "admitted", json_boolean(c.admitted));
+            json_put(j, "choice", product_choice_json(&c, false));
         }
         json_put(j, names[which], json_integer((json_int_t)flop_per_s(d, &p)));
     }

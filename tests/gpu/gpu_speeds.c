@@ -26,6 +26,20 @@ static void put_rate(double rate) {
         printf(" %9s", "-");
 }
 
+// How many algorithms of the library give the own kernels' bits, and what refused the others.
+static void put_choice(const json_t *choice) {
+    const char *probe, *separator = "; refused: ";
+    const json_t *count;
+    printf("   %.0f of %.0f", number(choice, "equal"), number(choice, "offered"));
+    json_object_foreach(json_object_get(choice, "refused"), probe, count) {
+        if (json_integer_value(count) == 0) continue;
+        printf("%s%s %.0f", separator, probe, json_number_value(count));
+        separator = ", ";
+    }
+    if (number(choice, "failed") > 0) printf("; failed: %.0f", number(choice, "failed"));
+    printf("\n");
+}
+
 // A shape's products, by what served them. Returns the fastest.
 static double put_product(const json_t *product) {
     static const char *const served[] = {"own_flop_per_s", "admitted_flop_per_s", "any_flop_per_s"};
@@ -39,7 +53,7 @@ static double put_product(const json_t *product) {
         put_rate(rate);
         if (rate > best) best = rate;
     }
-    printf("   %.0f of %.0f\n", number(product, "equal"), number(product, "offered"));
+    put_choice(json_object_get(product, "choice"));
     return best;
 }
 

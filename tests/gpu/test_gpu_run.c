@@ -106,7 +106,10 @@ static void test_a_failing_part_stops_no_other(void **state) {
                 0);
     const json_t *products = json_object_get(numbers(result, "rates"), "products");
     assert_int_equal(json_array_size(products), 1);
-    assert_true(json_is_true(json_object_get(json_array_get(products, 0), "admitted")));
+    const json_t *choice = json_object_get(json_array_get(products, 0), "choice");
+    assert_string_equal(word(choice, "by"), "cuBLASLt");
+    struct str table = test_read(test_arena, path_join(test_arena, fast_folder(), "table"));
+    assert_true(str_find(table, STR("1 of 3; refused: tiny 1, company 1"), 0) != STR_NONE);
     const json_t *bench = numbers(result, "bench");
     assert_string_equal(word(bench, "backend"), "cuda");
     assert_true(json_array_size(json_object_get(bench, "tests")) >= 2);

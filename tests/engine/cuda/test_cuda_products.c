@@ -52,6 +52,9 @@ static int opened(const char *cache, uint64_t hashes[COUNT], int equal) {
     json_array_foreach(choices, i, c) {
         assert_int_equal(number(c, "rows"), 256);
         assert_int_equal(number(c, "equal"), equal);
+        assert_int_equal(number(json_object_get(c, "refused"), "tiny"), 1);
+        assert_int_equal(number(json_object_get(c, "refused"), "company"), 1);
+        assert_int_equal(number(c, "offered"), equal + 2);
         bool ours = strcmp(json_string_value(json_object_get(c, "by")), "own kernel") == 0;
         assert_int_equal(json_object_get(c, "algorithm") == NULL, ours);
         by_library += !ours;

@@ -10,6 +10,7 @@
 const struct cuda_ops *lacuna_cuda_ops(void);
 
 enum { ROWS = 256, N = 24, K = 72 };
+enum { ALGORITHMS = 4, IN_ORDER = 2 }; // of the stand-in
 static const struct lt_shape SHAPE = {ROWS, N, K};
 
 static struct cuda_device *open_device(void) {
@@ -38,23 +39,31 @@ static void offer_in_order(bool offer) {
     simt_set_options(&o);
 }
 
-// The stand-in offers three algorithms: one that splits K and says so is not even tried, one that
-// slices it silently is refused, and the one that adds in order is equal.
+static void assert_refused(const struct cuda_choice *c, int tiny, int company) {
+    const int by[CUDA_PROBES] = {[CUDA_PROBE_TINY] = tiny, [CUDA_PROBE_COMPANY] = company};
+    assert_memory_equal(c->refused, by, sizeof by);
+    assert_int_equal(c->failed, 0);
+}
+
+// The stand-in offers four algorithms: one that splits K and says so is not even tried, one that
+// slices it silently is refused by the first probe, one that adds in order is equal, and one that
+// does so but cuts normal results is refused by the first probe that has any.
 static void test_only_the_equal_is_admitted(void **state) {
     (void)state;
     struct cuda_device *d = open_device();
     struct lt *lt = open_lt();
     struct cuda_algorithm any[LT_CANDIDATES], some[LT_CANDIDATES];
-    assert_int_equal(lt_candidates(lt, &SHAPE, true, any), 3);
-    assert_int_equal(lt_candidates(lt, &SHAPE, false, some), 2);
+    assert_int_equal(lt_candidates(lt, &SHAPE, true, any), ALGORITHMS);
+    assert_int_equal(lt_candidates(lt, &SHAPE, false, some), ALGORITHMS - 1);
     struct cuda_choice c = {.rows = ROWS, .N = N, .K = K};
     admit_choose(d, lt, &c);
-    assert_int_equal(c.offered, 2);
+    assert_int_equal(c.offered, 3);
     assert_int_equal(c.equal, 1);
+    assert_refused(&c, 1, 1);
     assert_true(c.own_ms > 0 && c.ms > 0);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < ALGORITHMS; i++) {
         c.algorithm = any[i];
-        assert_int_equal(admit_holds(d, lt, &c), i == 2);
+        assert_int_equal(admit_holds(d, lt, &c), i == IN_ORDER);
     }
     memset(&c.algorithm, 0, sizeof c.algorithm);
     assert_false(admit_holds(d, lt, &c));
@@ -63,8 +72,9 @@ static void test_only_the_equal_is_admitted(void **state) {
     c = (struct cuda_choice){.rows = ROWS, .N = N, .K = K};
     admit_choose(d, lt, &c);
     offer_in_order(true);
-    assert_int_equal(c.offered, 1);
+    assert_int_equal(c.offered, 2);
     assert_int_equal(c.equal, 0);
+    assert_refused(&c, 1, 1);
     assert_false(c.admitted);
     lt_close(lt);
     close_device(d);
@@ -124,10 +134,10 @@ static struct cuda_choice in_order(uint32_t rows) {
     struct lt *lt = open_lt();
     struct lt_shape shape = {rows, N, K};
     struct cuda_algorithm any[LT_CANDIDATES];
-    assert_int_equal(lt_candidates(lt, &shape, true, any), 3);
+    assert_int_equal(lt_candidates(lt, &shape, true, any), ALGORITHMS);
     lt_close(lt);
     return (struct cuda_choice){
-        .rows = rows, .N = N, .K = K, .admitted = true, .algorithm = any[2]};
+        .rows = rows, .N = N, .K = K, .admitted = true, .algorithm = any[IN_ORDER]};
 }
 
 // Calls of many shapes with an algorithm admitted, bit by bit against the own kernels; with biases
@@ -173,7 +183,7 @@ static void test_unequal_is_not_recalled(void **state) {
     assert_int_equal(products_open(d, CUDA_PRODUCTS_ADMITTED, &version, why), 0);
     struct lt *lt = open_lt();
     struct cuda_algorithm some[LT_CANDIDATES];
-    assert_int_equal(lt_candidates(lt, &SHAPE, false, some), 2);
+    assert_int_equal(lt_candidates(lt, &SHAPE, false, some), ALGORITHMS - 1);
     lt_close(lt);
     struct cuda_choice c = {.rows = ROWS, .N = N, .K = K, .admitted = true, .algorithm = some[0]};
     assert_false(products_recall(d, &c));

@@ -145,13 +145,13 @@ static void algorithms_differ(void **state) {
     const struct operands *o = drawn();
     struct product p = open_product(true, false, CUDA_R_32F);
     cublasLtMatmulHeuristicResult_t found[ALGORITHMS];
-    assert_int_equal(algorithms(&p, CUBLASLT_REDUCTION_SCHEME_MASK, found), 3);
+    assert_int_equal(algorithms(&p, CUBLASLT_REDUCTION_SCHEME_MASK, found), 4);
     int32_t splits;
     size_t written;
     ASSERT_BLAS(cublasLtMatmulAlgoConfigGetAttribute(
         &found[0].algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &splits, sizeof splits, &written));
     assert_int_equal(splits, 2);
-    assert_int_equal(algorithms(&p, CUBLASLT_REDUCTION_SCHEME_NONE, found), 2);
+    assert_int_equal(algorithms(&p, CUBLASLT_REDUCTION_SCHEME_NONE, found), 3);
     float *d[2];
     for (int i = 0; i < 2; i++) {
         d[i] = arena_alloc(test_arena, sizeof o->d);
@@ -166,7 +166,7 @@ static void algorithms_differ(void **state) {
     struct simt_options before = simt_get_options(), none = before;
     none.blas_in_order = false;
     simt_set_options(&none);
-    assert_int_equal(algorithms(&p, CUBLASLT_REDUCTION_SCHEME_NONE, found), 1);
+    assert_int_equal(algorithms(&p, CUBLASLT_REDUCTION_SCHEME_NONE, found), 2);
     simt_set_options(&before);
     close_product(&p);
 }
