@@ -98,6 +98,7 @@ struct provider_capabilities {
     bool reads_key;     // the reply depends on the trial's key too (a script, a made-up subject)
     int in_flight;      // how many requests it takes at once
     uint32_t context_tokens; // prompt and reply together; 0: not limited by the provider
+    struct str start_text;   // what its tokenizer puts before any text by itself; n 0: nothing
     struct provider_memory memory;
 };
 

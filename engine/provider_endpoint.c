@@ -417,6 +417,7 @@ static int open_counting(struct endpoint *n, const struct provider_options *o, s
                                               .beyond_trained = true,
                                               .plan_only = true};
     if (provider_local_open(&counting, &n->counting, e) != 0) return err_prefix(e, "count");
+    n->dialect.start = n->counting->can.start_text;
     return 0;
 }
 
@@ -438,7 +439,8 @@ static int open_client(struct endpoint *n, const struct provider_options *o, str
             (size_t)o->context_tokens * (p->stream ? EVENT_BYTES_PER_TOKEN : REPLY_BYTES_PER_TOKEN),
         .head_bytes_most = HEAD_BYTES_MOST};
     if (o->plan_only)
-        return tokens_open(p->url, p->name, p->key, p->ca_file, &limits, &n->retry, &n->tokens, e);
+        return tokens_open(p->url, p->name, n->extra, p->key, p->ca_file, &limits, &n->retry,
+                           &n->tokens, e);
     return http_open(&limits, p->key, p->ca_file, &n->http, e);
 }
 
@@ -448,7 +450,8 @@ static bool is_counted(const struct endpoint *n, const struct provider_endpoint 
 
 static const char *count_word(const struct endpoint *n, const struct provider_endpoint *p) {
     if (n->base.can.exact_ids) return "exact";
-    return is_counted(n, p) ? "counted" : "estimated";
+    const bool whole = n->tokens == NULL || tokens_know_template(n->tokens);
+    return is_counted(n, p) && whole ? "counted" : "estimated";
 }
 
 // Nothing of the model itself is known, so its identity is where it stands and what it is asked.

@@ -195,6 +195,8 @@ static void describe(struct local *l, const struct provider_options *o, const st
                                                  .deterministic = true,
                                                  .in_flight = WALK_IN_FLIGHT,
                                                  .context_tokens = context_tokens};
+    if (tokenizer_adds_bos(l->tokenizer))
+        l->base.can.start_text = tokenizer_bytes(l->tokenizer, tokenizer_bos(l->tokenizer));
     l->base.what = (struct provider_identity){
         .identity = identity_of(l, o, context_tokens),
         .manifest = manifest_of(l, o, b, context_tokens),

@@ -108,17 +108,20 @@ static int add_messages(json_t *list, const struct provider_request *r, struct a
     return 0;
 }
 
-static int put_joined(json_t *o, const struct provider_request *r, struct err *e) {
+static int put_joined(json_t *o, const struct dialect_settings *s, const struct provider_request *r,
+                      struct err *e) {
     struct buf text = {0};
     for (size_t i = 0; i < r->piece_count; i++) buf_add_str(&text, r->pieces[i].text);
-    int result = put_text(o, "prompt", buf_str(&text), e);
+    struct str prompt = buf_str(&text);
+    if (str_starts(prompt, s->start)) prompt = str_slice(prompt, s->start.n, prompt.n);
+    int result = put_text(o, "prompt", prompt, e);
     buf_free(&text);
     return result;
 }
 
 static int put_prompt(json_t *o, const struct dialect_settings *s, const struct provider_request *r,
                       struct err *e) {
-    if (s->api == DIALECT_TEXT) return put_joined(o, r, e);
+    if (s->api == DIALECT_TEXT) return put_joined(o, s, r, e);
     json_t *list = json_array();
     json_put(o, s->api == DIALECT_CHAT ? "messages" : "prompt", list);
     if (s->api == DIALECT_IDS) {

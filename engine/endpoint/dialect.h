@@ -23,6 +23,7 @@ struct dialect_settings {
     enum dialect_api api;
     const char *name;       // of the model, as the server knows it
     const char *max_tokens; // the key of the reply's budget: "max_tokens"
+    struct str start;       // a text does not begin with it: the server's tokenizer adds it
     bool stream;            // the reply comes in pieces, with its usage at the end
     const json_t *extra;    // the experiment's `body`: added to the request; null takes a key out
 };

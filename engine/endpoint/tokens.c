@@ -12,7 +12,10 @@ struct tokens {
     struct http_client *http;
     struct retry_policy retry;
     struct rng pauses;
-    const char *name, *tokenize, *apply_template; // addresses; apply_template NULL: vLLM's way
+    const char *name, *tokenize, *apply_template; // addresses; apply_template NULL: there is none
+    const json_t *extra;
+    bool takes_messages; // tokenize does
+    uint32_t before;     // tokens that tokenize puts before each text
 };
 
 // ---- one question ------------------------------------------------------------------------------
@@ -85,10 +88,10 @@ static int check_text(struct str text, struct err *e) {
 // Each server takes its own keys and leaves the other's alone. `whole`: a rendered prompt, in which
 // the template's control tokens are meant.
 static json_t *question_of(const struct tokens *t, struct str text, bool whole) {
+    static const char *const keys[] = {"content", "prompt", "input"};
     json_t *o = json_object();
     json_put(o, "model", json_text_c(t->name));
-    json_put(o, "content", json_text(text));
-    json_put(o, "prompt", json_text(text));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) json_put(o, keys[i], json_text(text));
     json_put(o, "add_special", json_boolean(whole));
     json_put(o, "parse_special", json_boolean(whole));
     json_put(o, "add_special_tokens", json_boolean(whole));
@@ -100,7 +103,12 @@ int tokens_of_text(struct tokens *t, struct str text, uint32_t *count, struct er
     arena_reset(t->scratch);
     if (text.n == 0) return 0;
     TRY(check_text(text, e));
-    return count_by(t, question_of(t, text, false), count, e);
+    TRY(count_by(t, question_of(t, text, false), count, e));
+    if (*count < t->before)
+        FAIL(e, ERR_PROVIDER, "%s counts %u tokens of a text and %u of none", t->tokenize, *count,
+             t->before);
+    *count -= t->before;
+    return 0;
 }
 
 static json_t *conversation(const struct tokens *t, const struct provider_message *messages,
@@ -115,6 +123,11 @@ static json_t *conversation(const struct tokens *t, const struct provider_messag
     json_put(o, "model", json_text_c(t->name));
     json_put(o, "messages", list);
     json_put(o, "add_generation_prompt", json_true());
+    static const char *const of_template[] = {"chat_template", "chat_template_kwargs", "tools"};
+    for (size_t i = 0; i < sizeof of_template / sizeof *of_template; i++) {
+        json_t *value = json_object_get(t->extra, of_template[i]);
+        if (value != NULL && !json_is_null(value)) json_object_set(o, of_template[i], value);
+    }
     return o;
 }
 
@@ -132,10 +145,26 @@ static int render(struct tokens *t, const json_t *question, struct str *prompt, 
     return result;
 }
 
+bool tokens_know_template(const struct tokens *t) {
+    return t->takes_messages || t->apply_template != NULL;
+}
+
+static int count_texts(struct tokens *t, const struct provider_message *messages,
+                       size_t message_count, uint32_t *count, struct err *e) {
+    uint32_t sum = t->before; // once, as in a prompt
+    for (size_t i = 0; i < message_count; i++) {
+        TRY(tokens_of_text(t, messages[i].text, count, e));
+        sum += *count;
+    }
+    *count = sum;
+    return 0;
+}
+
 int tokens_of_chat(struct tokens *t, const struct provider_message *messages, size_t message_count,
                    uint32_t *count, struct err *e) {
     struct str prompt;
     *count = 0;
+    if (!tokens_know_template(t)) return count_texts(t, messages, message_count, count, e);
     arena_reset(t->scratch);
     for (size_t i = 0; i < message_count; i++) TRY(check_text(messages[i].text, e));
     json_t *question = conversation(t, messages, message_count);
@@ -147,18 +176,51 @@ int tokens_of_chat(struct tokens *t, const struct provider_message *messages, si
 
 // ---- opening -----------------------------------------------------------------------------------
 
-// llama-server renders a conversation for whoever asks; others have no such route.
-static int find_template(struct tokens *t, const char *url, struct err *e) {
-    const struct provider_message message = {.role = STR("user"), .text = STR("a")};
-    json_t *question = conversation(t, &message, 1), *o = NULL;
+// Whether a server answers this with status 200 and a JSON object, which is the caller's then. An
+// error when it cannot be asked at all or is broken.
+static int probe(struct tokens *t, const char *url, json_t *question, json_t **out, struct err *e) {
     const struct http_reply *r = ask(t, url, question, e);
     json_decref(question);
+    *out = NULL;
     if (r == NULL) return -1;
-    if (r->status == 200 && json_parse(r->body, url, &o, NULL) == 0 &&
-        json_is_string(json_object_get(o, "prompt")))
-        t->apply_template = url;
+    if (r->status == 200 && json_parse(r->body, url, out, NULL) == 0) return 0;
+    if (r->status >= 500 || r->status == 401 || r->status == 403)
+        FAIL(e, ERR_PROVIDER, "%s answers %d: %s", url, r->status,
+             dialect_refusal(r->body, t->scratch));
+    return 0;
+}
+
+static int find_template(struct tokens *t, const char *root, struct err *e) {
+    const struct provider_message message = {.role = STR("user"), .text = STR("a")};
+    const char *url = arena_printf(t->arena, "%s/apply-template", root);
+    json_t *o;
+    uint32_t count;
+    TRY(probe(t, url, conversation(t, &message, 1), &o, e));
+    if (json_is_string(json_object_get(o, "prompt"))) t->apply_template = url;
+    json_decref(o);
+    if (t->apply_template != NULL) return 0;
+    TRY(probe(t, t->tokenize, conversation(t, &message, 1), &o, e));
+    t->takes_messages = o != NULL && read_count(t->tokenize, o, &count, NULL) == 0;
     json_decref(o);
     return 0;
+}
+
+static int find_tokenizer(struct tokens *t, const char *root, struct err *e) {
+    json_t *o;
+    t->tokenize = arena_printf(t->arena, "%s/tokenize", root);
+    TRY(probe(t, t->tokenize, question_of(t, STR("a"), false), &o, e));
+    const bool there = o != NULL;
+    json_decref(o);
+    if (there) return find_template(t, root, e);
+    t->tokenize = arena_printf(t->arena, "%s/extras/tokenize/count", root);
+    TRY(probe(t, t->tokenize, question_of(t, STR(""), false), &o, e));
+    if (o == NULL)
+        FAIL(e, ERR_PROVIDER,
+             "the server has neither /tokenize nor /extras/tokenize/count; count by a FILE or by "
+             "usage instead");
+    const int result = read_count(t->tokenize, o, &t->before, e);
+    json_decref(o);
+    return result;
 }
 
 static int find_routes(struct tokens *t, const char *url, struct err *e) {
@@ -166,20 +228,20 @@ static int find_routes(struct tokens *t, const char *url, struct err *e) {
     struct str root = str_from(url);
     while (root.n > 0 && root.p[root.n - 1] == '/') root.n--;
     if (str_ends(root, STR("/v1"))) root.n -= 3;
-    t->tokenize = arena_printf(t->arena, STR_FMT "/tokenize", STR_ARG(root));
-    TRY(find_template(t, arena_printf(t->arena, STR_FMT "/apply-template", STR_ARG(root)), e));
+    TRY(find_tokenizer(t, str_to_c(t->arena, root), e));
     return tokens_of_text(t, STR("a"), &count, e);
 }
 
-int tokens_open(const char *url, const char *name, const char *key, const char *ca_file,
-                const struct http_limits *limits, const struct retry_policy *retry,
-                struct tokens **out, struct err *e) {
+int tokens_open(const char *url, const char *name, const json_t *extra, const char *key,
+                const char *ca_file, const struct http_limits *limits,
+                const struct retry_policy *retry, struct tokens **out, struct err *e) {
     struct tokens *t = calloc(1, sizeof *t);
     if (t == NULL) mem_exhausted("the server's tokenizer", sizeof *t);
     t->arena = arena_create("model");
     t->scratch = arena_create("count");
     t->retry = *retry;
     t->name = name;
+    t->extra = extra;
     t->pauses = rng_open(clock_ns(), url, "counts");
     if (http_open(limits, key, ca_file, &t->http, e) != 0 || find_routes(t, url, e) != 0) {
         tokens_close(t);

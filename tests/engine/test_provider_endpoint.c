@@ -361,6 +361,42 @@ static void what_is_sent_is_what_was_rendered(void **state) {
     p->ops->close(p);
 }
 
+// The start token stands once in what the model reads: the server's tokenizer puts it before a
+// text, so the text is sent without it. It counts.
+static void the_start_token_is_not_doubled(void **state) {
+    (void)state;
+    char path[300];
+    size_t counts[2];
+    for (int adds = 0; adds < 2; adds++) {
+        snprintf(path, sizeof path, "%s/start-%d.gguf", test_folder(), adds);
+        tiny_model_write(
+            path, &(struct tiny_model_options){.L = 1, .adds_bos = adds == 1, .chat_template = ""});
+        struct provider_endpoint o = endpoint_of();
+        o.count_file = path;
+        o.api = "text";
+        struct provider *p = NULL;
+        struct err e = {0};
+        struct provider_options options = {
+            .id = "served", .endpoint = &o, .context_tokens = 1000, .chat_template = "plain"};
+        ASSERT_OK(provider_open(&options, &p, &e), e);
+        struct provider_message message = {.role = STR("user"), .text = STR("Say it.")};
+        struct provider_generation g = {.max_tokens = 3, .top_p = 1};
+        struct provider_request r = {.ticket = 1, .generation = &g};
+        struct provider_piece *pieces;
+        struct provider_completion c;
+        bool accepted;
+        ASSERT_OK(p->ops->render(p, &message, 1, test_arena, &pieces, &r.piece_count, &e), e);
+        r.pieces = pieces;
+        ASSERT_OK(p->ops->tokenize(p, pieces, r.piece_count, test_arena, &r.ids, &e), e);
+        counts[adds] = r.ids.count;
+        ASSERT_OK(p->ops->submit(p, &r, &accepted, &e), e);
+        assert_true(next(p, &c));
+        if (strstr(last_body.p, "\"prompt\": \"Say it.\"") == NULL) fail_msg("%s", last_body.p);
+        p->ops->close(p);
+    }
+    assert_int_equal(counts[1], counts[0] + 1);
+}
+
 static void settings_are_checked(void **state) {
     (void)state;
     struct provider *p;
@@ -392,7 +428,7 @@ static void settings_are_checked(void **state) {
 
 // ---- counting there ----
 
-static bool renders; // as llama-server does; else as vLLM
+static enum { VLLM, LLAMA_SERVER, SGLANG, LLAMA_CPP_PYTHON } counter;
 
 static int words_in(struct str s) {
     int n = 0;
@@ -405,30 +441,48 @@ static struct str string_of(const json_t *o, const char *key) {
     return str_from(text != NULL ? text : "");
 }
 
+static void render_words(const json_t *messages, struct buf *out) {
+    size_t i;
+    json_t *message;
+    buf_add_c(out, "{\"prompt\":\"");
+    json_array_foreach((json_t *)(uintptr_t)messages, i, message)
+        buf_printf(out, "[ role ] " STR_FMT " ", STR_ARG(string_of(message, "content")));
+    buf_add_c(out, "[ reply ]\"}");
+}
+
+static int chat_words(const json_t *messages) {
+    size_t i;
+    json_t *message;
+    int n = 3;
+    json_array_foreach((json_t *)(uintptr_t)messages, i, message) n +=
+        3 + words_in(string_of(message, "content"));
+    return n;
+}
+
 // A word is a token; a message costs three, a rendered one by the words of its marks.
 static void count_words(void *context, const struct http_server_request *r,
                         struct http_server_answer *a) {
-    json_t *o = json_loadb(r->body.p, r->body.n, 0, NULL), *message;
+    json_t *o = json_loadb(r->body.p, r->body.n, 0, NULL);
     const json_t *messages = json_object_get(o, "messages");
-    size_t i;
-    int n = 0;
+    const bool tokenizes =
+        str_equal_c(r->path, counter == LLAMA_CPP_PYTHON ? "/extras/tokenize/count" : "/tokenize");
     (void)context;
-    if (str_equal_c(r->path, "/apply-template") && renders) {
-        buf_add_c(&a->body, "{\"prompt\":\"");
-        json_array_foreach((json_t *)(uintptr_t)messages, i, message)
-            buf_printf(&a->body, "[ role ] " STR_FMT " ", STR_ARG(string_of(message, "content")));
-        buf_add_c(&a->body, "[ reply ]\"}");
-    } else if (!str_equal_c(r->path, "/tokenize")) {
+    if (counter == LLAMA_SERVER && str_equal_c(r->path, "/apply-template")) {
+        render_words(messages, &a->body);
+    } else if (!tokenizes) {
         a->status = 404;
-    } else if (renders) {
+    } else if (counter == LLAMA_SERVER) {
         buf_add_c(&a->body, "{\"tokens\":[");
-        n = words_in(string_of(o, "content"));
-        for (int k = 0; k < n; k++) buf_printf(&a->body, "%s%d", k > 0 ? "," : "", k);
+        for (int k = 0, n = words_in(string_of(o, "content")); k < n; k++)
+            buf_printf(&a->body, "%s%d", k > 0 ? "," : "", k);
         buf_add_c(&a->body, "]}");
+    } else if (counter == LLAMA_CPP_PYTHON) { // with the start token
+        buf_printf(&a->body, "{\"count\":%d}", 1 + words_in(string_of(o, "input")));
+    } else if (messages != NULL && counter == SGLANG) {
+        a->status = 400;
+        buf_add_c(&a->body, "{\"object\":\"error\",\"message\":\"prompt: Field required\"}");
     } else {
-        json_array_foreach((json_t *)(uintptr_t)messages, i, message) n +=
-            3 + words_in(string_of(message, "content"));
-        n += messages != NULL ? 3 : words_in(string_of(o, "prompt"));
+        const int n = messages != NULL ? chat_words(messages) : words_in(string_of(o, "prompt"));
         buf_printf(&a->body, "{\"count\":%d,\"max_model_len\":100,\"tokens\":[1]}", n);
     }
     json_decref(o);
@@ -442,8 +496,15 @@ static void the_server_counts(void **state) {
     struct provider_endpoint o = endpoint_of();
     o.count_there = true;
     o.url = there;
-    for (int way = 0; way < 2; way++) {
-        renders = way == 1;
+    static const struct {
+        int count;
+        const char *length;
+    } expected[] = {{3 + 2 + 3 + 4 + 3, "counted"},
+                    {3 + 2 + 3 + 4 + 3, "counted"},
+                    {2 + 4, "estimated"},
+                    {1 + 2 + 4, "estimated"}};
+    for (int way = 0; way < 4; way++) {
+        counter = way;
         struct provider *p;
         struct provider_piece *pieces, text = {STR("one two three"), false};
         struct provider_message messages[] = {
@@ -457,9 +518,9 @@ static void the_server_counts(void **state) {
         assert_true(ids.count == 3 && ids.ids == NULL);
         ASSERT_OK(p->ops->render(p, messages, 2, test_arena, &pieces, &count, &e), e);
         ASSERT_OK(p->ops->tokenize(p, pieces, count, test_arena, &ids, &e), e);
-        assert_int_equal(ids.count, 3 + 2 + 3 + 4 + 3);
+        assert_int_equal(ids.count, expected[way].count);
         assert_string_equal(json_string_value(json_object_get(p->what.identity, "length")),
-                            "counted");
+                            expected[way].length);
         p->ops->close(p);
     }
     http_server_close(counting);
@@ -492,6 +553,7 @@ int main(void) {
         TEST(nobody_there),
         TEST(an_interruption_keeps_what_is_under_way),
         TEST(what_is_sent_is_what_was_rendered),
+        TEST(the_start_token_is_not_doubled),
         TEST(settings_are_checked),
         TEST(the_server_counts),
     };

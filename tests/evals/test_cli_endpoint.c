@@ -161,6 +161,32 @@ static void certificates_are_judged(void **state) {
     served_model_close(&m);
 }
 
+// The lengths that the server's tokenizer counts are those that its usage tells.
+static void lengths_are_counted_by_the_server(void **state) {
+    (void)state;
+    for (int way = SERVED_COUNTS_TEXTS; way <= SERVED_COUNTS_CHATS; way++) {
+        struct served_model m = {.counts = way};
+        served_model_open(&m);
+        const char *run = arena_printf(test_arena, "counted-%d", way);
+        const bool whole = way == SERVED_COUNTS_CHATS;
+        served_experiment(test_arena, fast_folder(), "z", &m, 1, "count: tokenize");
+        expect_exit(0, "plan z.yaml");
+        assert_holds(program_out, whole ? "counted" : "estimated");
+        expect_exit(0, arena_printf(test_arena, "run z.yaml -o %s", run));
+        assert_holds(file_of(run, "identity.json"),
+                     whole ? "\"length\": \"counted\"" : "\"length\": \"estimated\"");
+        // Two messages and the reply's beginning are nine tokens beyond the texts.
+        const struct str ledger = file_of(run, "trials.jsonl");
+        assert_int_equal(
+            str_count(ledger, whole ? STR("\"prompt_tokens\":300") : STR("\"prompt_tokens\":309")),
+            4);
+        assert_int_equal(
+            str_count(ledger, whole ? STR("\"prompt_tokens\":500") : STR("\"prompt_tokens\":509")),
+            4);
+        served_model_close(&m);
+    }
+}
+
 // A stream ends before its reply does, at any request but each tenth.
 static void cut_stream(void *context, int number, struct http_server_answer *a) {
     (void)context;
@@ -306,6 +332,7 @@ int main(void) {
         TEST(no_verb_writes_the_key),
         TEST(certificates_are_judged),
         TEST(a_streamed_run_is_recorded_like_another),
+        TEST(lengths_are_counted_by_the_server),
         TEST(what_was_thought_is_kept_apart),
         TEST(a_run_stops_before_it_costs_too_much),
         TEST(failures_are_no_verdicts),

@@ -59,6 +59,7 @@ struct tiny_model_options {
     bool llama3_scaling;          // rope_freqs.weight as Llama 3.1 has it
     float rope_base;              // [10000]
     uint32_t window;              // [0]
+    bool adds_bos;                // the file asks for a start token
     const char *name;             // ["tiny"]
     const char *pre;              // ["smollm"]
     const char *chat_template;    // [ChatML]; "" leaves the key out

@@ -15,6 +15,43 @@ static size_t content_bytes(const json_t *request) {
     return n;
 }
 
+static size_t words_in(const json_t *string) {
+    size_t n = 0;
+    bool inside = false;
+    for (const char *p = json_string_value(string); p != NULL && *p != '\0'; p++) {
+        n += *p > ' ' && !inside;
+        inside = *p > ' ';
+    }
+    return n;
+}
+
+static size_t chat_words(const json_t *request) {
+    size_t i, n = 3;
+    json_t *message;
+    json_array_foreach(json_object_get(request, "messages"), i, message) n +=
+        3 + words_in(json_object_get(message, "content"));
+    return n;
+}
+
+static size_t prompt_tokens(const struct served_model *m, const json_t *request) {
+    return m->counts == SERVED_COUNTS_NOTHING ? content_bytes(request) / 4 : chat_words(request);
+}
+
+// As vLLM's route does with messages and texts, and SGLang's with texts alone.
+static void count(const struct served_model *m, const json_t *request,
+                  struct http_server_answer *a) {
+    const json_t *text = json_object_get(request, "prompt");
+    if (m->counts == SERVED_COUNTS_NOTHING) {
+        a->status = 404;
+    } else if (text == NULL && m->counts == SERVED_COUNTS_TEXTS) {
+        a->status = 400;
+        buf_add_c(&a->body, "{\"object\":\"error\",\"message\":\"prompt: Field required\"}");
+    } else {
+        buf_printf(&a->body, "{\"count\":%zu,\"max_model_len\":4096}",
+                   text != NULL ? words_in(text) : chat_words(request));
+    }
+}
+
 static void add_reply(const struct served_model *m, const json_t *request, struct str body,
                       struct buf *out) {
     size_t at = str_find(body, STR(STATED), 0);
@@ -27,7 +64,7 @@ static void add_reply(const struct served_model *m, const json_t *request, struc
                "\"assistant\",\"content\":\"It is " STR_FMT ".%s\"},\"finish_reason\":\"stop\"}],"
                "\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":5}}",
                m->reported, m->fingerprint, STR_ARG(number), m->tail != NULL ? m->tail : "",
-               content_bytes(request) / 4);
+               prompt_tokens(m, request));
 }
 
 static void add_event(json_t *event, struct buf *out) {
@@ -71,11 +108,17 @@ static void script(void *context, const struct http_server_request *r,
         buf_add_c(&a->body, "{\"error\":{\"message\":\"no such key\"}}");
         return;
     }
-    if (!str_equal_c(r->path, "/v1/chat/completions")) {
+    const bool counts = str_equal_c(r->path, "/tokenize");
+    if (!counts && !str_equal_c(r->path, "/v1/chat/completions")) {
         a->status = 404;
         return;
     }
     ASSERT_OK(json_parse(r->body, "request", &request, &e), e);
+    if (counts) {
+        count(m, request, a);
+        json_decref(request);
+        return;
+    }
     if (m->keeps_bodies) {
         buf_add_str(&m->bodies, r->body);
         buf_add_char(&m->bodies, '\n');

@@ -108,7 +108,7 @@ void tiny_tokenizer_write(struct gguf_writer *w, const struct tiny_model_options
     gguf_writer_strings(w, "tokenizer.ggml.merges", merges, merge_count);
     gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", 1);
     gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", 2);
-    gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", false);
+    gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", o.adds_bos);
     if (o.chat_template[0])
         gguf_writer_string(w, "tokenizer.chat_template", str_from(o.chat_template));
     arena_destroy(a);

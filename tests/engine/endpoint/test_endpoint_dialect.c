@@ -47,6 +47,11 @@ static void requests_say_what_was_asked(void **state) {
                         "{\"model\": \"m\", \"prompt\": \"<|im_start|>system\\nBe brief.\", "
                         "\"max_completion_tokens\": 8, \"temperature\": 0.7, \"top_p\": 0.95, "
                         "\"seed\": 1073741826, \"stop\": [\"\\n\\n\", \"END\"]}");
+    s.start = STR("<|im_start|>"); // which the server's tokenizer writes itself
+    assert_string_equal(request(&s, &r),
+                        "{\"model\": \"m\", \"prompt\": \"system\\nBe brief.\", "
+                        "\"max_completion_tokens\": 8, \"temperature\": 0.7, \"top_p\": 0.95, "
+                        "\"seed\": 1073741826, \"stop\": [\"\\n\\n\", \"END\"]}");
     int32_t ids[] = {1, 49151, 7};
     r.ids = (struct provider_ids){ids, 3};
     r.generation = &greedy;
