@@ -12,6 +12,7 @@
 
 #include "engine/base/err.h"
 #include "engine/base/str.h"
+#include "kernels/draw.h"
 #include "kernels/quant.h"
 
 #include <stdbool.h>
@@ -205,8 +206,10 @@ struct backend_ops {
                       const void *q, uint32_t ldq, void *out, uint32_t ldout);
     void (*gate)(struct backend *b, bool gelu, const float *gate_up, uint32_t ld, uint32_t R,
                  uint32_t F, void *out, uint32_t ldout);
-    // Row by row: the largest of n, lowest index on a tie, -1 when one is not finite.
-    void (*argmax)(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out);
+    // Row by row: the index that draws[r] (on the host) takes of n logits, -1 when one of them is
+    // not finite.
+    void (*draw)(struct backend *b, const float *z, uint32_t R, uint32_t n,
+                 const struct token_draw *draws, int64_t *out);
     void (*log_sum_exp)(struct backend *b, const float *z, uint32_t R, uint32_t n, float *out);
     // Waits for all ops. True: one of this pass met a fault, and what they gave is worthless.
     bool (*fault)(struct backend *b, struct backend_fault *out);

@@ -493,8 +493,9 @@ static void cpu_gate_op(struct backend *b, bool gelu, const float *gate_up, uint
                    R, F, out, ldout);
 }
 
-static void cpu_argmax(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out) {
-    for (uint32_t r = 0; r < R; r++) out[r] = cpu_of(b)->table->argmax(z + (size_t)r * n, n);
+static void cpu_draw(struct backend *b, const float *z, uint32_t R, uint32_t n,
+                     const struct token_draw *draws, int64_t *out) {
+    cpu_draw_rows(cpu_of(b)->table, &cpu_of(b)->pool, z, R, n, draws, out);
 }
 
 static void cpu_log_sum_exp(struct backend *b, const float *z, uint32_t R, uint32_t n, float *out) {
@@ -545,7 +546,7 @@ static const struct backend_ops CPU_OPS = {
     .kv_append = cpu_kv_append,
     .attention = cpu_attend,
     .gate = cpu_gate_op,
-    .argmax = cpu_argmax,
+    .draw = cpu_draw,
     .log_sum_exp = cpu_log_sum_exp,
     .fault = cpu_fault,
     .ceilings = cpu_ceilings,

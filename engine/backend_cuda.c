@@ -378,12 +378,14 @@ static uint32_t result_rows(uint32_t left) {
     return left < CUDA_RESULT_ROWS ? left : CUDA_RESULT_ROWS;
 }
 
-static void cuda_argmax(struct backend *b, const float *z, uint32_t R, uint32_t n, int64_t *out) {
+static void cuda_draw(struct backend *b, const float *z, uint32_t R, uint32_t n,
+                      const struct token_draw *draws, int64_t *out) {
     int32_t some[CUDA_RESULT_ROWS];
     for (uint32_t done = 0; done < R;) {
         uint32_t count = result_rows(R - done);
         memset(some, 0xff, sizeof some); // -1 when the device has failed
-        cuda_of(b)->table->argmax(cuda_of(b)->device, z + (size_t)done * n, count, n, some);
+        cuda_of(b)->table->draw(cuda_of(b)->device, z + (size_t)done * n, count, n, draws + done,
+                                some);
         for (uint32_t i = 0; i < count; i++) out[done++] = some[i];
     }
 }
@@ -446,7 +448,7 @@ static const struct backend_ops CUDA_OPS = {
     .kv_append = cuda_kv_append,
     .attention = cuda_attend,
     .gate = cuda_gate,
-    .argmax = cuda_argmax,
+    .draw = cuda_draw,
     .log_sum_exp = cuda_log_sum_exp,
     .fault = cuda_fault,
     .ceilings = cuda_ceilings,

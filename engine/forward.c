@@ -280,27 +280,28 @@ static int check_fault(struct forward *f, struct err *e) {
          fault.layer, f->pass.positions[fault.row], what[fault.kind], f->b->numerics);
 }
 
-static int hand_out_row(struct forward *f, uint32_t row, int64_t greedy, const float *logits,
+static int hand_out_row(struct forward *f, uint32_t row, int64_t chosen, const float *logits,
                         const struct forward_sink *sink, struct err *e) {
-    if (greedy < 0)
+    if (chosen < 0)
         FAIL(e, ERR_NUMERIC,
              "output layer (behind layer %u), position %u: a logit is not finite; the model's "
              "numbers leave the range of %s",
              f->c->L - 1, f->pass.positions[row], f->b->numerics);
-    return sink->take(sink->context, row, (int32_t)greedy, logits, e);
+    return sink->take(sink->context, row, (int32_t)chosen, logits, e);
 }
 
-static int hand_out(struct forward *f, const struct forward_sink *sink, struct err *e) {
+static int hand_out(struct forward *f, const struct token_draw *draws,
+                    const struct forward_sink *sink, struct err *e) {
     const uint32_t V = f->c->V;
     const float *logits = f->buffer[BUFFER_LOGITS];
-    int64_t greedy[LOGIT_ROWS];
+    int64_t chosen[LOGIT_ROWS];
     for (uint32_t done = 0, n; done < f->pass.wanted_count; done += n) {
         n = logit_rows(f, done);
         if (done > 0) compute_logits(f, done);
-        f->b->ops->argmax(f->b, logits, n, V, greedy);
+        f->b->ops->draw(f->b, logits, n, V, draws + done, chosen);
         if (done == 0) TRY(check_fault(f, e));
         for (uint32_t i = 0; i < n; i++)
-            TRY(hand_out_row(f, f->pass.wanted[done + i], greedy[i], logits + (size_t)i * V, sink,
+            TRY(hand_out_row(f, f->pass.wanted[done + i], chosen[i], logits + (size_t)i * V, sink,
                              e));
     }
     return 0;
@@ -317,5 +318,5 @@ int forward_run(struct forward *f, const struct forward_batch *batch,
     ops->play(f->b, compute, f);
     if (f->pass.wanted_count == 0) return check_fault(f, e);
     take_shares(f, batch);
-    return hand_out(f, sink, e);
+    return hand_out(f, batch->draws, sink, e);
 }

@@ -23,14 +23,15 @@ struct forward_watch {
 // wanted. Only the last layer makes use of it: the others need every row.
 struct forward_batch {
     struct backend_pass pass;
+    const struct token_draw *draws; // [wanted_count] of the wanted rows
     struct forward_watch *watches;
     uint32_t watch_count;
 };
 
 // Called for each wanted row in ascending order. `logits` [V] is on the device and valid during the
-// call; all are finite, and `greedy` is the largest (lowest id on a tie).
+// call; all are finite, and `chosen` is the id that the row's draw gives.
 struct forward_sink {
-    int (*take)(void *context, uint32_t row, int32_t greedy, const float *logits, struct err *e);
+    int (*take)(void *context, uint32_t row, int32_t chosen, const float *logits, struct err *e);
     void *context;
 };
 

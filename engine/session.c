@@ -17,6 +17,7 @@ struct session {
     // One pass, [chunk_tokens] each.
     int32_t *ids;
     uint32_t *positions, *wanted, *row_item, *row_index;
+    struct token_draw *draws; // of the wanted rows
     struct backend_span *spans, *wanted_spans;
     struct forward_watch *watches;
 };
@@ -75,6 +76,7 @@ int session_open(const struct model *m, const struct session_options *o, struct 
     s->ids = host_array(rows, sizeof *s->ids);
     s->positions = host_array(rows, sizeof *s->positions);
     s->wanted = host_array(rows, sizeof *s->wanted);
+    s->draws = host_array(rows, sizeof *s->draws);
     s->row_item = host_array(rows, sizeof *s->row_item);
     s->row_index = host_array(rows, sizeof *s->row_index);
     s->spans = host_array(rows, sizeof *s->spans);
@@ -94,6 +96,7 @@ void session_close(struct session *s) {
     free(s->ids);
     free(s->positions);
     free(s->wanted);
+    free(s->draws);
     free(s->row_item);
     free(s->row_index);
     free(s->spans);
@@ -197,7 +200,10 @@ static void add_rows(struct session *s, const struct session_item *items, struct
     wanted->first_row += skip;
     wanted->first_position += skip;
     wanted->rows -= skip;
-    for (uint32_t i = skip; i < rows; i++) s->wanted[pass->wanted_count++] = first + i;
+    for (uint32_t i = skip; i < rows; i++) {
+        s->draws[pass->wanted_count] = ends && i == rows - 1 ? item->draw : (struct token_draw){0};
+        s->wanted[pass->wanted_count++] = first + i;
+    }
     if (!ends || item->watch == NULL) return;
     struct forward_watch *watch = &s->watches[batch->watch_count++];
     watch->of_span = (struct backend_watch){
@@ -217,6 +223,7 @@ static struct cursor build_pass(struct session *s, const struct session_item *it
                                              .spans = s->spans,
                                              .wanted = s->wanted,
                                              .wanted_spans = s->wanted_spans},
+                                    .draws = s->draws,
                                     .watches = s->watches};
     while (at.item < count && batch->pass.rows < s->plan.chunk_tokens) {
         uint32_t left = items[at.item].count - at.index;
@@ -234,7 +241,7 @@ struct relay {
     const struct session_sink *sink; // NULL: nobody looks
 };
 
-static int relay_row(void *context, uint32_t row, int32_t greedy, const float *logits,
+static int relay_row(void *context, uint32_t row, int32_t chosen, const float *logits,
                      struct err *e) {
     struct relay *r = context;
     struct session *s = r->session;
@@ -242,7 +249,7 @@ static int relay_row(void *context, uint32_t row, int32_t greedy, const float *l
     struct session_row out = {.item = s->row_item[row],
                               .index = s->row_index[row],
                               .position = s->positions[row],
-                              .greedy = greedy,
+                              .chosen = chosen,
                               .logits = logits};
     return r->sink->take(r->sink->context, s, &out, e);
 }

@@ -90,6 +90,7 @@ struct session_item {
     uint32_t count; // >= 1
     enum session_logits logits;
     const struct session_watch *watch; // NULL: nothing is watched; the last row must be wanted
+    struct token_draw draw;            // of the token behind the last row; zeros: the largest logit
 };
 
 // The numbers behind one token: what the model expects after it.
@@ -97,7 +98,7 @@ struct session_row {
     uint32_t item;       // which of the call's items
     uint32_t index;      // which of the item's ids
     uint32_t position;   // absolute
-    int32_t greedy;      // largest logit, lowest id on a tie
+    int32_t chosen;      // by the item's draw; not of its last row: the largest logit
     const float *logits; // on the device
 };
 

@@ -1,7 +1,6 @@
 #include "engine/walk_internal.h"
 
 #include "engine/base/clock.h"
-#include "engine/sampler.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -30,7 +29,6 @@ struct walk *walk_open(struct session *s, const struct continuation_vocabulary *
     w->vocabulary = v;
     w->in_flight = in_flight;
     w->leaves = in_flight + KEPT;
-    w->sampler = sampler_open(v->size);
     w->leaf = walk_array((size_t)w->leaves, sizeof *w->leaf);
     w->listed = walk_array((size_t)w->leaves, sizeof(struct leaf *));
     w->items = walk_array((size_t)w->leaves, sizeof *w->items);
@@ -44,7 +42,6 @@ void walk_close(struct walk *w) {
         kv_sequence_close(session_kv(w->session), w->leaf[i].sequence);
         arena_destroy(w->leaf[i].arena);
     }
-    sampler_close(w->sampler);
     free(w->leaf);
     free(w->listed);
     free(w->items);

@@ -37,7 +37,6 @@ struct leaf {
 struct walk {
     struct session *session;
     const struct continuation_vocabulary *vocabulary;
-    struct sampler *sampler;
     struct leaf *leaf;
     int leaves;    // in flight or kept
     int in_flight; // at most

@@ -2,7 +2,6 @@
 #include "engine/walk_internal.h"
 
 #include "engine/base/clock.h"
-#include "engine/sampler.h"
 
 // One call of the session: item i belongs to leaves[i].
 struct pass {
@@ -14,21 +13,26 @@ struct pass {
 
 static int take_token(void *context, struct session *s, const struct session_row *row,
                       struct err *e) {
-    (void)e;
+    (void)s, (void)e;
     const struct pass *p = context;
-    struct leaf *l = p->leaves[row->item];
-    l->chosen = row->greedy;
-    if (l->generation.temperature > 0)
-        l->chosen =
-            sampler_draw(p->walk->sampler, session_row_logits(s, row), l->generation.temperature,
-                         l->generation.top_p, &l->sampling, (uint64_t)l->reply.tokens);
+    p->leaves[row->item]->chosen = row->chosen;
     return 0;
+}
+
+// Reply token i is drawn with number i of its stream, whatever else is sampled beside it.
+static struct token_draw draw_of(const struct leaf *l) {
+    return (struct token_draw){.temperature = l->generation.temperature,
+                               .top_p = l->generation.top_p,
+                               .u = rng_unit_at(&l->sampling, (uint64_t)l->reply.tokens)};
 }
 
 // Up to `most` rows of a leaf: the token chosen last, or the next ones of its prompt.
 static struct session_item item_of(const struct leaf *l, uint32_t most) {
-    struct session_item item = {
-        .sequence = l->sequence, .ids = &l->last, .count = 1, .logits = SESSION_LAST};
+    struct session_item item = {.sequence = l->sequence,
+                                .ids = &l->last,
+                                .count = 1,
+                                .logits = SESSION_LAST,
+                                .draw = draw_of(l)};
     if (l->watch.item.count > 0) item.watch = &l->watch.item;
     if (l->state == LEAF_GROWING) return item;
     uint32_t read = l->sequence->length, left = (uint32_t)l->ids.count - read;

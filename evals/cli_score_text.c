@@ -2,7 +2,7 @@
 #include "evals/cli.h"
 #include "evals/cli_lines.h"
 
-#include "engine/sampler.h"
+#include "engine/ranking.h"
 #include "engine/session.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 struct scoring {
     const struct token_list *ids;
     uint32_t V, top;
-    struct sampler *sampler;
+    struct ranking *ranking;
     int32_t *top_ids;        // [top]
     struct buf scores, tops; // of the line so far
 };
@@ -24,7 +24,7 @@ static int score_row(void *context, struct session *s, const struct session_row 
     if (row->index + 1 < sc->ids->count)
         buf_printf(&sc->scores, ",%.9g", (double)(z[sc->ids->ids[row->index + 1]] - total));
     if (sc->top == 0) return 0;
-    sampler_top(sc->sampler, z, sc->top, sc->top_ids);
+    ranking_top(sc->ranking, z, sc->top, sc->top_ids);
     buf_add_c(&sc->tops, row->index > 0 ? ",[" : "[");
     for (uint32_t i = 0; i < sc->top; i++)
         buf_printf(&sc->tops, "%s[%d,%.9g]", i > 0 ? "," : "", sc->top_ids[i],
@@ -101,10 +101,10 @@ static int run(const struct settings *set, struct arena *a, struct err *e) {
         if (result == 0) {
             uint32_t V = m->config.V;
             struct scoring sc = {.V = V, .top = set->top < V ? set->top : V};
-            sc.sampler = sampler_open(V);
+            sc.ranking = ranking_open(V);
             sc.top_ids = arena_array(a, sc.top, sizeof *sc.top_ids);
             result = score_lines(s, t, &sc, set->bos, set->special, e);
-            sampler_close(sc.sampler);
+            ranking_close(sc.ranking);
             buf_free(&sc.scores);
             buf_free(&sc.tops);
             session_close(s);

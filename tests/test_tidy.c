@@ -230,7 +230,7 @@ static void planted_faults_are_found(void **state) {
     expect("evals/run.c", "#include <pcre2.h>\n", "outside its files");
     expect("engine/x.c", "    exit(1);\n", "only the command line");
     expect("engine/x.c", "    y = expf(x);\n", "libm");
-    expect("engine/x.c", "    y = cpu_exp(x);\n", NULL);
+    expect("engine/x.c", "    y = exp_of(x);\n", NULL);
     expect("evals/x.c",
            "    str"
            "cpy(a, b);\n",

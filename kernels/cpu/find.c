@@ -1,6 +1,7 @@
 // Which op tables there are, and which of them this processor may use; sizes that do not depend on
 // the table.
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/sample.h"
 #include "kernels/cpu/shape.h"
 #include "kernels/cpu/tables.h"
 
@@ -86,8 +87,7 @@ size_t cpu_kv_bytes(enum cpu_numerics numerics, uint32_t G, uint32_t E) {
 // The sums that matmul_slice_of and attention_slice_of lay out, for the tables' largest blocks.
 size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, uint32_t N,
                        uint32_t H, uint32_t G, uint32_t E) {
-    (void)N; // outputs and heads are taken in blocks of fixed sizes
-    (void)H;
+    (void)H; // heads, and outputs of products, are taken in blocks of fixed sizes
     (void)G;
     size_t depth = shape_depth(numerics, K), Ep = (size_t)shape_panels(E) * CPU_PANEL;
     size_t tile = (size_t)SHAPE_TILE_ROWS_MAX * SHAPE_GROUP_PANELS * CPU_PANEL * sizeof(float);
@@ -100,5 +100,6 @@ size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, ui
     size_t queries = shape_aligned((size_t)SHAPE_QUERY_ROWS * E * sizeof(float));
     size_t expanded = SHAPE_EXPANDED_FLOATS * sizeof(float);
     size_t attention = expanded + scores + outputs + columns + queries;
-    return shape_aligned(matmul > attention ? matmul : attention);
+    size_t most = matmul > attention ? matmul : attention, sample = cpu_sample_bytes(N);
+    return shape_aligned(most > sample ? most : sample);
 }

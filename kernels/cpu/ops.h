@@ -16,6 +16,7 @@
 #ifndef LACUNA_KERNELS_CPU_OPS_H
 #define LACUNA_KERNELS_CPU_OPS_H
 
+#include "kernels/draw.h"
 #include "kernels/quant.h"
 
 #include <stdbool.h>
@@ -163,10 +164,13 @@ size_t cpu_slice_bytes(enum cpu_numerics numerics, uint32_t rows, uint32_t K, ui
 void cpu_rope_angles(double base, uint32_t rotary, const float *factor, uint32_t position,
                      float *cos_sin);
 
+// Row by row: the index that draws[r] takes of n logits (NUMERICS.md, "Choice of a token"), -1 when
+// one is not finite. The slices are for N of at least n. Sampling goes on with FTZ and DAZ as they
+// are.
+void cpu_draw_rows(const struct cpu_ops *ops, const struct cpu_pool *pool, const float *z,
+                   uint32_t R, uint32_t n, const struct token_draw *draws, int64_t *out);
+
 // What a position is multiplied by to give the angle of each pair; [rotary/2].
 void cpu_rope_frequencies(double base, uint32_t rotary, const float *factor, double *frequency);
-
-// Sampling weight exp((z - z0)/T) by the program's own double-precision polynomial.
-double cpu_exp(double x);
 
 #endif

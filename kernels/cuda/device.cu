@@ -108,7 +108,7 @@ int device_open(struct cuda_device **out, struct cuda_facts *facts, char why[256
         return refuse(why, "no memory on the host", cudaErrorMemoryAllocation);
     }
     d->pass.host.pinned = d->told_host.pinned = d->bounce.pinned = true;
-    d->frequencies_host.pinned = true;
+    d->frequencies_host.pinned = d->sampled_host.pinned = true;
     cudaError_t result = cudaSetDevice(d->number);
     if (result == cudaSuccess)
         result = cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking);
@@ -125,8 +125,9 @@ int device_open(struct cuda_device **out, struct cuda_facts *facts, char why[256
 void device_close(struct cuda_device *d) {
     products_close(d);
     struct cuda_area *const areas[] = {
-        &d->pass.host, &d->pass.device, &d->weights, &d->staging,     &d->workspace,       &d->told,
-        &d->told_host, &d->bounce,      &d->partial, &d->frequencies, &d->frequencies_host};
+        &d->pass.host, &d->pass.device,  &d->weights,     &d->staging,         &d->workspace,
+        &d->told,      &d->told_host,    &d->bounce,      &d->partial,         &d->sampling,
+        &d->sampled,   &d->sampled_host, &d->frequencies, &d->frequencies_host};
     for (struct cuda_area *a : areas) area_release(d, a);
     if (d->pass.copied != NULL) (void)cudaEventDestroy(d->pass.copied);
     graphs_close(d);

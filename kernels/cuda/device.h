@@ -56,7 +56,8 @@ struct cuda_device {
     struct cuda_area told, told_host;               // what the host reads of a pass: see pass.cu
     bool told_now;                                  // the host's copy is that of the device
     struct cuda_area bounce;                        // pinned, of downloads
-    struct cuda_area partial;                       // of argmax
+    struct cuda_area partial, sampling;             // of argmax, of sampling
+    struct cuda_area sampled, sampled_host;         // list of the rows that are sampled from
     struct cuda_limits limits;
     struct cuda_product_list *products; // kernels/cuda/products.cu; NULL: the own kernels alone
     struct cuda_graphs *graphs;         // kernels/cuda/graphs.cu
@@ -64,7 +65,7 @@ struct cuda_device {
 
 #define CUDA_FAULT_KINDS 2
 // What a pass tells the host stands together, so that one copy brings it: faults [layers]
-// [CUDA_FAULT_KINDS], the least bad row or UINT32_MAX, and behind them the results of argmax or
+// [CUDA_FAULT_KINDS], the least bad row or UINT32_MAX, and behind them the results of draw or
 // log_sum_exp, [CUDA_RESULT_ROWS].
 
 // Notes the first failure, or, of a pass that is being recorded, that the recording is spoilt.

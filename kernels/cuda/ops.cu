@@ -5,20 +5,32 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/sample.h"
 
 #include <string.h>
+
+#define SAMPLE_LIST_BYTES (CUDA_RESULT_ROWS * sizeof(struct sample_row))
 
 #ifndef LACUNA_CUDA_BUILD
 #define LACUNA_CUDA_BUILD "emulated"
 #endif
 
+// One row of a sequence is sampled from.
+static uint32_t sampled_rows(const struct cuda_limits *l) {
+    return l->sequences < CUDA_RESULT_ROWS ? l->sequences : CUDA_RESULT_ROWS;
+}
+
 static uint64_t scratch_bytes(const struct cuda_limits *l) {
     return pass_bytes(l) + weights_bytes() + products_bytes(l->rows) +
-           argmax_workspace(CUDA_RESULT_ROWS, l->outputs);
+           argmax_workspace(CUDA_RESULT_ROWS, l->outputs) +
+           sample_workspace(sampled_rows(l), l->outputs) + SAMPLE_LIST_BYTES;
 }
 
 static int prepare(struct cuda_device *d, const struct cuda_limits *l) {
-    bool done = area_reserve(d, &d->partial, argmax_workspace(CUDA_RESULT_ROWS, l->outputs));
+    bool done = area_reserve(d, &d->partial, argmax_workspace(CUDA_RESULT_ROWS, l->outputs)) &&
+                area_reserve(d, &d->sampling, sample_workspace(sampled_rows(l), l->outputs)) &&
+                area_reserve(d, &d->sampled, SAMPLE_LIST_BYTES) &&
+                area_reserve(d, &d->sampled_host, SAMPLE_LIST_BYTES);
     return done && pass_prepare(d, l) == 0 ? 0 : -1;
 }
 
@@ -76,10 +88,35 @@ static void gate(struct cuda_device *d, bool gelu, const float *gate_up, uint32_
     device_check(d, gate_launch(d->stream, gelu, gate_up, ld, R, F, out, ldout), "gate");
 }
 
-static void argmax(struct cuda_device *d, const float *z, uint32_t R, uint32_t n, int32_t *out) {
+// In place of the largest, where a token is drawn. The caller waits, so that the list may change
+// afterwards.
+static void sample(struct cuda_device *d, const float *z, uint32_t R, uint32_t n,
+                   const struct token_draw *draws, int32_t *results) {
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < R; r++) count += draws[r].temperature > 0;
+    if (count == 0 || !area_reserve(d, &d->sampling, sample_workspace(count, n)) ||
+        !area_reserve(d, &d->sampled, SAMPLE_LIST_BYTES) ||
+        !area_reserve(d, &d->sampled_host, SAMPLE_LIST_BYTES))
+        return;
+    struct sample_row *list = (struct sample_row *)d->sampled_host.p, *next = list;
+    for (uint32_t r = 0; r < R; r++)
+        if (draws[r].temperature > 0) *next++ = {draws[r], r};
+    device_check(d,
+                 cudaMemcpyAsync(d->sampled.p, list, count * sizeof *list, cudaMemcpyHostToDevice,
+                                 d->stream),
+                 "draws");
+    device_check(d,
+                 sample_launch(d->stream, z, n, (const struct sample_row *)d->sampled.p, count,
+                               d->sampling.p, results),
+                 "sampling");
+}
+
+static void draw_tokens(struct cuda_device *d, const float *z, uint32_t R, uint32_t n,
+                        const struct token_draw *draws, int32_t *out) {
     if (!area_reserve(d, &d->partial, argmax_workspace(R, n))) return;
     int32_t *results = (int32_t *)pass_results(d);
     device_check(d, argmax_launch(d->stream, z, R, n, d->partial.p, results), "argmax");
+    sample(d, z, R, n, draws, results);
     const void *told = pass_told(d);
     if (told != NULL) memcpy(out, told, R * sizeof *out);
 }
@@ -125,7 +162,7 @@ static const struct cuda_ops OPS = {
     gate,
     pass_kv_append,
     pass_attention,
-    argmax,
+    draw_tokens,
     log_sum_exp,
     pass_fault,
     ceilings_measure,

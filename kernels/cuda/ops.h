@@ -9,6 +9,7 @@
 #ifndef LACUNA_KERNELS_CUDA_OPS_H
 #define LACUNA_KERNELS_CUDA_OPS_H
 
+#include "kernels/draw.h"
 #include "kernels/quant.h"
 
 #include <stdbool.h>
@@ -19,12 +20,12 @@
 extern "C" {
 #endif
 
-#define CUDA_OPS_VERSION 5 // of this header
+#define CUDA_OPS_VERSION 6 // of this header
 #define CUDA_OPS_SYMBOL "lacuna_cuda_ops"
 #define CUDA_ROW_ALIGNMENT 64
 #define CUDA_PAGE 512          // positions of a KV page
 #define CUDA_CAPABILITY_MIN 80 // 8.0
-#define CUDA_RESULT_ROWS 64    // of one call of argmax or log_sum_exp
+#define CUDA_RESULT_ROWS 64    // of one call of draw or log_sum_exp
 #define CUDA_GRAPHS_MOST 32    // recorded passes that are kept
 
 struct cuda_device; // a device in use: its stream, working memory, first failure. One thread's
@@ -191,9 +192,10 @@ struct cuda_ops {
                       const void *v, uint32_t ld);
     void (*attention)(struct cuda_device *d, const struct cuda_attention *a, bool wanted,
                       const void *q, uint32_t ldq, void *out, uint32_t ldout);
-    // Both wait; `out` is on the host, of at most CUDA_RESULT_ROWS rows, and left as it is after a
-    // failure.
-    void (*argmax)(struct cuda_device *d, const float *z, uint32_t R, uint32_t n, int32_t *out);
+    // Both wait; `draws` and `out` are on the host, of at most CUDA_RESULT_ROWS rows, and `out` is
+    // left as it is after a failure.
+    void (*draw)(struct cuda_device *d, const float *z, uint32_t R, uint32_t n,
+                 const struct token_draw *draws, int32_t *out);
     void (*log_sum_exp)(struct cuda_device *d, const float *z, uint32_t R, uint32_t n, float *out);
     // Waits. True: of this pass the first value or score that is not finite, by layer, then kind,
     // then row.

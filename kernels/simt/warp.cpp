@@ -132,6 +132,22 @@ ballot_result ballot(const site &at, unsigned mask, bool vote) {
     return r;
 }
 
+static void match_lanes(unsigned lanes, const void *const *in, void *const *out) {
+    for (int lane = 0; lane < WARP; lane++) {
+        unsigned same = 0;
+        for (int other = 0; other < WARP && (lanes >> lane & 1); other++)
+            if ((lanes >> other & 1) && *(const uint64_t *)in[other] == *(const uint64_t *)in[lane])
+                same |= 1u << other;
+        if (lanes >> lane & 1) *(unsigned *)out[lane] = same;
+    }
+}
+
+unsigned match_any(const site &at, unsigned mask, uint64_t bits) {
+    unsigned same = 0;
+    warp_collective(at, {match_lanes, false, false}, mask, &bits, &same);
+    return same;
+}
+
 void warp_barrier::operator()(unsigned mask) const {
     warp_collective(at, {nullptr, false, true}, mask, nullptr, nullptr);
 }

@@ -33,6 +33,8 @@ struct ballot_result {
     unsigned yes, lanes;
 };
 ballot_result ballot(const site &at, unsigned mask, bool vote);
+// The lanes whose bits are those of this one.
+unsigned match_any(const site &at, unsigned mask, uint64_t bits);
 
 struct warp_barrier {
     site at;
@@ -50,6 +52,8 @@ struct warp_barrier {
     simt::shuffle_value(SIMT_SITE("__shfl_down_sync"), simt::SHUFFLE_DOWN, (mask), __VA_ARGS__)
 #define __shfl_xor_sync(mask, ...)                                                                 \
     simt::shuffle_value(SIMT_SITE("__shfl_xor_sync"), simt::SHUFFLE_XOR, (mask), __VA_ARGS__)
+#define __match_any_sync(mask, value)                                                              \
+    simt::match_any(SIMT_SITE("__match_any_sync"), (mask), (value))
 #define SIMT_BALLOT(name, mask, vote) simt::ballot(SIMT_SITE(name), (mask), (vote) ? true : false)
 #define __ballot_sync(mask, vote) (SIMT_BALLOT("__ballot_sync", mask, vote).yes)
 #define __any_sync(mask, vote) (SIMT_BALLOT("__any_sync", mask, vote).yes != 0)

@@ -1,5 +1,4 @@
 // Nothing is allocated while decoding: the allocator and mmap are replaced by counting ones.
-#include "engine/sampler.h"
 #include "engine/walk.h"
 #include "tests/support/engine_probe.h"
 #include "tests/support/support.h"

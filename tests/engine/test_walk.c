@@ -3,6 +3,8 @@
 #include "tests/support/engine_probe.h"
 #include "tests/support/support.h"
 
+#include "engine/base/hash.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +171,18 @@ static void test_order_company_and_memory(void **state) {
         rig_close(&r);
         for (int i = 0; i < REQUESTS; i++) assert_same(&alone[i], &got[i]);
     }
+}
+
+// The replies, greedy and sampled, are those of earlier builds: a change here is a change of what a
+// seed stands for.
+static void test_replies_are_pinned(void **state) {
+    (void)state;
+    struct hash *h = hash_open();
+    char hex[HASH_HEX_SIZE];
+    for (int i = 0; i < REQUESTS; i++)
+        hash_add(h, alone[i].ids, alone[i].count * sizeof *alone[i].ids);
+    hash_close(h, hex);
+    assert_string_equal(hex, "4880a6d25d7a1dcf52f42057972c380db5c38065ef7dcc7e2b8679432a6c5e3b");
 }
 
 // Ids that a request has in common with another; the last one is computed in any case.
@@ -396,6 +410,7 @@ static void test_interruption_keeps_what_is_in_flight(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replies_are_pinned),
         cmocka_unit_test(test_order_company_and_memory),
         cmocka_unit_test(test_sorted_prompts_share_at_any_budget),
         cmocka_unit_test(test_interleaved_prompts_share),

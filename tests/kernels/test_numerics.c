@@ -2,6 +2,8 @@
 // every table against the scalar definition, and the double-precision functions.
 #include "tests/kernels/ops_support.h"
 
+#include "kernels/exp.h"
+
 // Distance of y from exact in units of the last place of exact as a float.
 static double ulps(float y, long double exact) {
     int e;
@@ -211,21 +213,20 @@ static void test_rope_factors(void **state) {
 static void test_exp_in_double(void **state) {
     (void)state;
     double worst = 0;
-    for (double x = -708.0; x < 709.0; x += 0.0371) {
+    for (double x = -700.0; x <= 0.0; x += 0.0171) {
         double relative =
-            (double)fabsl((long double)cpu_exp(x) / expl((long double)x) - 1.0L) / 0x1p-53;
+            (double)fabsl((long double)exp_of(x) / expl((long double)x) - 1.0L) / 0x1p-53;
         worst = relative > worst ? relative : worst;
     }
     if (!(worst < 2.5)) fail_msg("exp is off by %g x 2^-53", worst);
-    assert_true(cpu_exp(0.0) == 1.0);
-    assert_true(cpu_exp(-1000.0) == 0.0 && cpu_exp(-INFINITY) == 0.0);
-    assert_true(cpu_exp(-1e-300) == 1.0);
+    assert_true(exp_of(0.0) == 1.0 && exp_of(-0.0) == 1.0);
+    assert_true(exp_of(-1e-300) == 1.0);
 }
 
 // softmax(2, 1, 0) = 0.665, 0.245, 0.090 by the program's own exp.
 static void test_softmax_of_three(void **state) {
     (void)state;
-    double w[3] = {cpu_exp(0.0), cpu_exp(-1.0), cpu_exp(-2.0)}, sum = w[0] + w[1] + w[2];
+    double w[3] = {exp_of(0.0), exp_of(-1.0), exp_of(-2.0)}, sum = w[0] + w[1] + w[2];
     assert_float_equal(w[0] / sum, 0.665241, 1e-6);
     assert_float_equal(w[1] / sum, 0.244728, 1e-6);
     assert_float_equal(w[2] / sum, 0.090031, 1e-6);

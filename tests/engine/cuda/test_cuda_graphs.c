@@ -1,6 +1,7 @@
 // Decoding by recorded passes: the bits are those of passes that are launched op by op, whatever
 // changes between two replays; nothing is allocated; and where a pass cannot be recorded, decoding
 // goes on without.
+#include "tests/kernels/sample_support.h"
 #include "tests/support/engine_probe.h"
 #include "tests/support/simt.h"
 #include "tests/support/support.h"
@@ -68,6 +69,34 @@ static void decode(struct scenario *x, const int *which, uint32_t n, uint32_t pa
         }
         ASSERT_OK(probe_feed_parts(&x->p, parts, n, &e), e);
         x->passes++;
+    }
+}
+
+static int check_drawn(void *context, struct session *s, const struct session_row *row,
+                       struct err *e) {
+    (void)e;
+    const struct session_item *item = (const struct session_item *)context + row->item;
+    const float *z = session_row_logits(s, row);
+    assert_int_equal(row->chosen, sample_restated(z, session_model(s)->V, &item->draw));
+    return 0;
+}
+
+// The same, and a token is drawn behind each row.
+static void decode_drawn(struct scenario *x, const int *which, uint32_t n, uint32_t passes) {
+    struct session_item items[SEQUENCES];
+    struct session_sink sink = {check_drawn, items};
+    struct rng r = rng_open(4, "graphs", "draws");
+    struct err e = {0};
+    for (uint32_t pass = 0; pass < passes; pass++) {
+        for (uint32_t i = 0; i < n; i++) {
+            struct kv_sequence *s = x->s[which[i]];
+            items[i] = (struct session_item){.sequence = s,
+                                             .ids = ids + s->length % 500,
+                                             .count = 1,
+                                             .logits = SESSION_LAST,
+                                             .draw = {0.3 + rng_unit(&r), 0.9, rng_unit(&r)}};
+        }
+        ASSERT_OK(session_forward(x->p.session, items, n, &sink, &e), e);
     }
 }
 
@@ -233,7 +262,8 @@ static void test_many_forms(void **state) {
     assert_int_equal(differences(&x[0], &x[1]), 0);
 }
 
-// Neither while greedy tokens are chosen nor while all logits of a row come to the host.
+// Neither while tokens are drawn or the likeliest are taken, nor while all logits of a row come to
+// the host.
 static void test_nothing_is_allocated(void **state) {
     (void)state;
     struct scenario x;
@@ -244,6 +274,7 @@ static void test_nothing_is_allocated(void **state) {
     struct simt_counts before = counted();
     decode(&x, (int[]){0}, 1, 10); // over the border of a page
     decode(&x, (int[]){1, 0}, 2, 4);
+    decode_drawn(&x, (int[]){1, 0}, 2, 4);
     assert_int_equal(counted().allocations, before.allocations);
     assert_int_equal(counted().pageable_copies, before.pageable_copies);
     probe_close(&x.p);

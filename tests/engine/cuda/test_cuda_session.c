@@ -1,5 +1,6 @@
 // Whole models on the GPU: their logits against the double-precision reference and the
 // CPU engine's.
+#include "tests/engine/draw_support.h"
 #include "tests/support/engine_probe.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/simt.h"
@@ -161,6 +162,29 @@ static void test_long_copies(void **state) {
     backend_close(b);
 }
 
+// In calls of any size, with the memory that was planned.
+static void test_tokens_are_drawn(void **state) {
+    (void)state;
+    struct backend *b;
+    struct err e = {0};
+    struct rng r = rng_open(52, "cuda", "draw");
+    struct backend_limits limits = {.rows = 64,
+                                    .K = 64,
+                                    .N = 700,
+                                    .H = 1,
+                                    .G = 1,
+                                    .E = 64,
+                                    .L = 1,
+                                    .sequences = 64,
+                                    .positions = 512};
+    ASSERT_OK(backend_open(&(struct backend_options){.name = "cuda"}, &b, &e), e);
+    ASSERT_OK(b->ops->prepare(b, &limits, &e), e);
+    draw_check_backend(b, &r, DRAW_ROWS, 700, 6);
+    struct backend_fault fault = {0};
+    assert_false(b->ops->fault(b, &fault));
+    backend_close(b);
+}
+
 // What the GPU cannot do is refused with words.
 static void test_refusals(void **state) {
     (void)state;
@@ -259,6 +283,7 @@ int main(void) {
                                        TEST(test_against_cpu),
                                        TEST(test_is_described),
                                        TEST(test_long_copies),
+                                       TEST(test_tokens_are_drawn),
                                        TEST(test_refusals),
                                        TEST(test_auto_goes_to_the_cpu),
                                        TEST(test_values_that_are_not_finite),

@@ -57,6 +57,7 @@ static const struct fault {
     {"reads_unwritten", {WRONG, WRONG, WRONG}},
     {"blocks_race", {NOTHING, NOTHING, RACE}},
     {"merge_unordered", {NOTHING, NOTHING, RACE}},
+    {"scatter_unordered", {WRONG, WRONG, RACE}},
     {"host_leaks", {"never freed", "never freed", "never freed"}},
     {"host_reads_device", {NOTHING, POISONED, NOTHING}},
     {"host_reads_early", {WRONG, WRONG, WRONG}},
@@ -64,8 +65,8 @@ static const struct fault {
     {"graph_of_stale_pointer", {"bad memory access", "heap-use-after-free", "SEGV"}},
     {"graph_of_stale_length", {WRONG, WRONG, WRONG}},
 };
-static const char *const right[] = {"right",      "copies", "shuffles",   "warps_in_step",
-                                    "blocks_add", "merge",  "graph_right"};
+static const char *const right[] = {"right",      "copies", "shuffles", "warps_in_step",
+                                    "blocks_add", "merge",  "scatter",  "graph_right"};
 
 // ---- the child: one kernel, by name
 

@@ -227,6 +227,29 @@ template <bool ordered> static __global__ void merge(float *out, const float *in
     out[i] = sum;
 }
 
+// One step of a radix sort by one warp, which puts the odd places last and then the values of each
+// half where they belong: places of equal digits are given out by the first lane that has the
+// digit, when the others have read where the last ones ended.
+template <bool ordered> static __global__ void scatter(float *out, const float *in) {
+    SHARED(int, next, [2]);
+    SHARED(float, row, [2 * N]);
+    const int i = (int)threadIdx.x;
+    if (i < 2) next[i] = i * N / 2;
+    __syncthreads();
+    for (int first = 0; first < N && i < 32; first += 32) {
+        const int digit = i % 2;
+        const unsigned same = __match_any_sync(0xffffffffu, digit);
+        const int before = __popc(same & ((1u << i) - 1)), at = next[digit];
+        if (ordered) __syncwarp();
+        if (before == 0) next[digit] = at + __popc(same);
+        __syncwarp();
+        row[at + before] = in[first + i];
+    }
+    __syncthreads();
+    const int from = N - 1 - i;
+    out[i] = row[from % 2 * (N / 2) + from / 2];
+}
+
 struct entry {
     const char *name;
     void (*kernel)(float *, const float *);
@@ -262,6 +285,8 @@ static const struct entry entries[] = {
     {"blocks_race", blocks_race, 8},
     {"merge", merge<true>, 8},
     {"merge_unordered", merge<false>, 8},
+    {"scatter", scatter<true>, 1},
+    {"scatter_unordered", scatter<false>, 1},
 };
 
 cudaError_t fault_launch(const char *kernel, float *out, const float *in, cudaStream_t stream) {

@@ -79,6 +79,32 @@ static void sums_blocks(void **state) {
     ASSERT_CUDA(cudaFree(from));
 }
 
+// Whole warps, and some of their lanes.
+static void matches_lanes(void **state) {
+    (void)state;
+    enum { WARPS = 3, LANES = 32 * WARPS };
+    struct rng r = rng_open(7, "launch", "match");
+    for (int some = 32; some > 0; some -= 3) {
+        int values[LANES];
+        unsigned got[LANES];
+        for (int i = 0; i < LANES; i++) values[i] = (int)rng_below(&r, 6) - 3;
+        void *from, *to;
+        ASSERT_CUDA(cudaMalloc(&from, sizeof values));
+        ASSERT_CUDA(cudaMalloc(&to, sizeof got));
+        ASSERT_CUDA(cudaMemcpy(from, values, sizeof values, cudaMemcpyHostToDevice));
+        ASSERT_CUDA(launch_match(to, from, WARPS, some, NULL));
+        ASSERT_CUDA(cudaMemcpy(got, to, sizeof got, cudaMemcpyDeviceToHost));
+        for (int i = 0; i < LANES; i++) {
+            unsigned expected = 0;
+            for (int k = 0; k < some; k++)
+                if (i % 32 < some && values[i / 32 * 32 + k] == values[i]) expected |= 1u << k;
+            assert_int_equal(got[i], expected);
+        }
+        ASSERT_CUDA(cudaFree(from));
+        ASSERT_CUDA(cudaFree(to));
+    }
+}
+
 // Launched into a graph, which then runs three times: an odd number of reversals.
 static void reverses_in_a_graph(void **state) {
     (void)state;
@@ -108,6 +134,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(rounds_a_ragged_grid, test_arena_open, test_arena_close),
         cmocka_unit_test(flushes_subnormals),
         cmocka_unit_test_setup_teardown(sums_blocks, test_arena_open, test_arena_close),
+        cmocka_unit_test(matches_lanes),
         cmocka_unit_test_setup_teardown(reverses_in_a_graph, test_arena_open, test_arena_close),
     };
     simt_from_environment();

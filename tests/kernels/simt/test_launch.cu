@@ -25,6 +25,13 @@ static __global__ void sums_kernel(float *sums, const float *from, int width) {
     }
 }
 
+static __global__ void match_kernel(unsigned *lanes, const int *values, int some) {
+    const int i = (int)threadIdx.x;
+    lanes[i] = 0;
+    if (i % 32 < some)
+        lanes[i] = __match_any_sync(some == 32 ? 0xffffffffu : (1u << some) - 1, values[i]);
+}
+
 template <int width> static __global__ void reverse_kernel(float *values) {
     DYN_SHARED(float, run);
     float *mine = values + (size_t)blockIdx.x * width;
@@ -47,6 +54,12 @@ cudaError_t launch_multiply(float *to, const float *a, const float *b, int count
 cudaError_t launch_sums(float *sums, const float *from, int blocks, int width,
                         cudaStream_t stream) {
     LAUNCH(sums_kernel, blocks, width, 0, stream, sums, from, width);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_match(unsigned *lanes, const int *values, int warps, int some,
+                         cudaStream_t stream) {
+    LAUNCH(match_kernel, 1, 32 * warps, 0, stream, lanes, values, some);
     return cudaGetLastError();
 }
 
