@@ -58,15 +58,19 @@ static int hash_row(void *context, struct session *s, const struct session_row *
     return 0;
 }
 
+static enum session_logits logits_for(const uint64_t *hashes) {
+    return hashes != NULL ? SESSION_ALL : SESSION_NONE;
+}
+
 int probe_feed_parts(struct probe *p, const struct probe_part *parts, uint32_t count,
                      struct err *e) {
-    struct session_item items[64];
-    assert_true(count <= 64);
+    struct session_item items[PROBE_PARTS];
+    assert_true(count <= PROBE_PARTS);
     for (uint32_t i = 0; i < count; i++)
         items[i] = (struct session_item){.sequence = parts[i].sequence,
                                          .ids = parts[i].ids,
                                          .count = parts[i].count,
-                                         .logits = SESSION_ALL};
+                                         .logits = logits_for(parts[i].hashes)};
     struct hashing h = {parts, p->model->config.V * sizeof(float)};
     struct session_sink sink = {hash_row, &h};
     return session_forward(p->session, items, count, &sink, e);
@@ -77,7 +81,7 @@ void probe_feed_watched(struct probe *p, struct kv_sequence *s, const int32_t *i
     struct err e = {0};
     struct probe_part part = {s, ids, count, hashes};
     struct session_item item = {
-        .sequence = s, .ids = ids, .count = count, .logits = SESSION_ALL, .watch = watch};
+        .sequence = s, .ids = ids, .count = count, .logits = logits_for(hashes), .watch = watch};
     struct hashing h = {&part, p->model->config.V * sizeof(float)};
     struct session_sink sink = {hash_row, &h};
     ASSERT_OK(session_forward(p->session, &item, 1, &sink, &e), e);

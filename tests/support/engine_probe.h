@@ -24,7 +24,7 @@ void probe_ids(uint64_t seed, uint32_t V, int32_t *ids, uint32_t count);
 struct kv_sequence *probe_sequence(struct probe *p);
 
 // Feeds ids[0..count) to the sequence in one call; hashes[i] gets the first 64 bits of the SHA-256
-// of the logits behind id i.
+// of the logits behind id i (NULL: none are computed).
 void probe_feed(struct probe *p, struct kv_sequence *s, const int32_t *ids, uint32_t count,
                 uint64_t *hashes);
 
@@ -33,6 +33,7 @@ void probe_feed_watched(struct probe *p, struct kv_sequence *s, const int32_t *i
                         const struct session_watch *watch, uint64_t *hashes);
 
 // Several sequences in one call.
+#define PROBE_PARTS 256 // at most
 struct probe_part {
     struct kv_sequence *sequence;
     const int32_t *ids;

@@ -7,6 +7,7 @@
 #include "tests/support/support.h"
 
 #include "engine/backend_plugin.h"
+#include "engine/backend_products.h"
 #include "kernels/cuda/ops.h"
 
 #include <fcntl.h>
@@ -50,10 +51,8 @@ static void open_scenario(struct scenario *x, const struct session_options *o) {
 }
 
 static void read_prompt(struct scenario *x, int which, uint32_t first, uint32_t count) {
-    struct err e = {0};
     if (x->s[which] == NULL) x->s[which] = probe_sequence(&x->p);
-    struct session_item item = {.sequence = x->s[which], .ids = ids + first, .count = count};
-    ASSERT_OK(session_forward(x->p.session, &item, 1, NULL, &e), e);
+    probe_feed(&x->p, x->s[which], ids + first, count, NULL);
 }
 
 // Some passes of one row for each of `n` sequences.
@@ -280,6 +279,54 @@ static void test_nothing_is_allocated(void **state) {
     probe_close(&x.p);
 }
 
+// cuBLASLt has a part in the products of the session.
+static void assert_served(const struct probe *p) {
+    json_t *products = backend_products_json(session_backend(p->session)->products);
+    const json_t *choice;
+    size_t i, served = 0;
+    json_array_foreach(json_object_get(products, "choices"), i, choice) {
+        const char *by = json_string_value(json_object_get(choice, "by"));
+        served += strcmp(by, "cuBLASLt") == 0;
+    }
+    if (live_graphs() >= 0) assert_true(served > 0);
+    json_decref(products);
+}
+
+// As many sequences as a product of cuBLASLt takes rows: admitted ones stand in the recording, with
+// sums that wait for a bias or a residual. Some rows are held to own kernels that run for each
+// alone.
+static void test_admitted_products(void **state) {
+    (void)state;
+    enum { MANY = 256, LOOKED_AT = 3, PASSES = 4 };
+    static const uint32_t looked_at[LOOKED_AT] = {0, 130, MANY - 1};
+    static struct probe_part parts[MANY];
+    uint64_t hashes[2][PASSES][LOOKED_AT];
+    struct err e = {0};
+    for (int many = 0; many < 2; many++) {
+        struct session_options o = options_of(many != 0);
+        uint32_t count = many != 0 ? MANY : LOOKED_AT;
+        o.context_tokens = 16;
+        o.sequences = o.pages_least = count;
+        o.products = many != 0 ? "admitted" : "own";
+        struct probe p = probe_open(model_path, &o);
+        for (uint32_t i = 0; i < count; i++)
+            parts[i] = (struct probe_part){.sequence = probe_sequence(&p), .count = 1};
+        struct simt_counts before = counted();
+        for (uint32_t pass = 0; pass < PASSES; pass++) {
+            for (uint32_t i = 0; i < count; i++)
+                parts[i].ids = ids + (many != 0 ? i : looked_at[i]) + MANY * (pass % 2);
+            for (uint32_t i = 0; i < LOOKED_AT; i++)
+                parts[many != 0 ? looked_at[i] : i].hashes = &hashes[many][pass][i];
+            for (uint32_t i = 0; i < (many != 0 ? 1 : count); i++)
+                ASSERT_OK(probe_feed_parts(&p, &parts[i], many != 0 ? MANY : 1, &e), e);
+        }
+        assert_replayed(&before, many != 0 ? PASSES - 1 : 0);
+        if (many != 0) assert_served(&p);
+        probe_close(&p);
+    }
+    assert_memory_equal(hashes[0], hashes[1], sizeof hashes[0]);
+}
+
 // ---- planted faults ----------------------------------------------------------------------------
 
 static struct cuda_ops planted;
@@ -409,11 +456,11 @@ static void test_products_of_the_library(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_bits_do_not_change),   TEST(test_watching),
-        TEST(test_many_forms),           TEST(test_nothing_is_allocated),
-        TEST(test_stale_lists_are_seen),
+        TEST(test_bits_do_not_change), TEST(test_watching),
+        TEST(test_many_forms),         TEST(test_nothing_is_allocated),
+        TEST(test_admitted_products),  TEST(test_stale_lists_are_seen),
 #ifndef LACUNA_GPU
-        TEST(test_without_graphs),       TEST(test_products_of_the_library),
+        TEST(test_without_graphs),     TEST(test_products_of_the_library),
 #endif
     };
     simt_from_environment();
