@@ -50,6 +50,7 @@ static void test_near_double_precision(void **state) {
         {shape_of(7, 1, 256, 0, 0), 65, 60, 1.0f},    {shape_of(2, 1, 256, 512, 20), 530, 520, 9},
         {shape_of(20, 1, 64, 3, 0), 520, 508, 4.0f},  {shape_of(1, 1, 80, 1, 0), 130, 60, 1.0f},
         {shape_of(3, 3, 32, 0, 0), 600, 590, 2.0f},   {shape_of(9, 1, 32, 70, 20), 530, 505, 3.0f},
+        {shape_of(2, 1, 128, 0, 0), 200, 65, 1.0f},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct device_sequence s =
