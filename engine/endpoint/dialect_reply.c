@@ -1,5 +1,6 @@
 // What a reply means.
 #include "engine/endpoint/dialect.h"
+#include "engine/endpoint/dialect_message.h"
 
 #include <string.h>
 
@@ -104,22 +105,18 @@ static struct str text_of(struct reading *r, const json_t *string) {
 }
 
 static int read_chat(struct reading *r, const json_t *choice) {
-    static const char *const reasonings[] = {"reasoning_content", "reasoning"};
     const json_t *message = json_object_get(choice, "message");
+    struct dialect_parts parts = {0};
     if (!json_is_object(message))
         return stop_reading(r, "empty_choice", "the choice has no message");
-    const json_t *content = json_object_get(message, "content");
-    for (size_t i = 0; i < sizeof reasonings / sizeof *reasonings; i++) {
-        const json_t *reasoning = json_object_get(message, reasonings[i]);
-        if (!json_is_string(reasoning) || r->out->has_reasoning) continue;
-        r->out->reasoning = text_of(r, reasoning);
-        r->out->has_reasoning = true;
+    const bool known = dialect_parts_add(&parts, message) == 0;
+    if (known) {
+        r->out->text = dialect_parts_text(&parts, r->a);
+        r->out->has_reasoning = parts.has_reasoning;
+        r->out->reasoning = str_copy(r->a, buf_str(&parts.reasoning));
     }
-    r->out->text = STR("");
-    if (content == NULL || json_is_null(content)) return 0; // nothing was said
-    if (!json_is_string(content)) return mismatch(r, "message.content is no text");
-    r->out->text = text_of(r, content);
-    return 0;
+    dialect_parts_free(&parts);
+    return known ? 0 : mismatch(r, "message.content or message.tool_calls is of another shape");
 }
 
 static int read_text(struct reading *r, const json_t *choice) {
@@ -141,11 +138,17 @@ static int read_finish(struct reading *r, const json_t *choice) {
         const char *word;
         enum provider_finish finish;
     } known[] = {
-        {"stop", FINISH_STOP},           {"eos", FINISH_STOP},
-        {"eos_token", FINISH_STOP},      {"end_turn", FINISH_STOP},
-        {"tool_calls", FINISH_STOP},     {"function_call", FINISH_STOP},
-        {"length", FINISH_LENGTH},       {"max_tokens", FINISH_LENGTH},
-        {"model_length", FINISH_LENGTH}, {"content_filter", FINISH_FILTER},
+        {"stop", FINISH_STOP},
+        {"eos", FINISH_STOP},
+        {"stop_sequence", FINISH_STOP_STRING},
+        {"eos_token", FINISH_STOP},
+        {"end_turn", FINISH_STOP},
+        {"tool_calls", FINISH_STOP},
+        {"function_call", FINISH_STOP},
+        {"length", FINISH_LENGTH},
+        {"max_tokens", FINISH_LENGTH},
+        {"model_length", FINISH_LENGTH},
+        {"content_filter", FINISH_FILTER},
     };
     const char *word = json_string_value(json_object_get(choice, "finish_reason"));
     if (word == NULL) return mismatch(r, "finish_reason is missing");
@@ -162,6 +165,18 @@ static int read_finish(struct reading *r, const json_t *choice) {
     return mismatch(r, arena_printf(r->a, "finish_reason \"%.40s\" is not known", word));
 }
 
+// Gateways answer 200 and put the status that they met into the error.
+static int error_status(const json_t *error) {
+    const json_t *code = json_object_get(error, "code");
+    const json_int_t status = json_is_integer(code) ? json_integer_value(code) : 0;
+    return status >= 400 && status <= 599 ? (int)status : 0;
+}
+
+static int read_error(struct reading *r, const json_t *error) {
+    r->out->status = error_status(error);
+    return stop_reading(r, "server_error", error_text(error, r->body, r->a));
+}
+
 static int read_choice(struct reading *r, enum dialect_api api, const json_t *o) {
     const json_t *choices = json_object_get(o, "choices");
     if (choices == NULL || json_is_null(choices) ||
@@ -175,20 +190,10 @@ static int read_choice(struct reading *r, enum dialect_api api, const json_t *o)
             r, arena_printf(r->a, "%zu choices where one was asked for", json_array_size(choices)));
     const json_t *choice = json_array_get(choices, 0);
     if (!json_is_object(choice)) return mismatch(r, "the choice is no object");
+    if (json_is_object(json_object_get(choice, "error")))
+        return read_error(r, json_object_get(choice, "error"));
     TRY((api == DIALECT_CHAT ? read_chat : read_text)(r, choice));
     return read_finish(r, choice);
-}
-
-// Gateways answer 200 and put the status that they met into the error.
-static int error_status(const json_t *error) {
-    const json_t *code = json_object_get(error, "code");
-    const json_int_t status = json_is_integer(code) ? json_integer_value(code) : 0;
-    return status >= 400 && status <= 599 ? (int)status : 0;
-}
-
-static void read_error(struct reading *r, const json_t *error) {
-    r->out->status = error_status(error);
-    stop_reading(r, "server_error", error_text(error, r->body, r->a));
 }
 
 void dialect_reply_read(enum dialect_api api, struct str body, struct arena *a,

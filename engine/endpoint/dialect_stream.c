@@ -3,6 +3,7 @@
 // colon, a blank line ends an event. What they hold is the `chat.completion.chunk` and the streamed
 // `text_completion` of OpenAI's API reference.
 #include "engine/endpoint/dialect.h"
+#include "engine/endpoint/dialect_message.h"
 
 #include <string.h>
 
@@ -46,8 +47,9 @@ static bool next_event(struct str body, size_t *at, struct buf *data) {
 
 struct joining {
     enum dialect_api api;
-    struct buf text, reasoning;
-    bool has_reasoning, any_choice;
+    struct dialect_parts parts; // of a chat
+    struct buf text;            // of the other routes
+    bool any_choice;
     json_t *whole, *choice;
 };
 
@@ -59,39 +61,23 @@ static void keep(json_t *to, const json_t *from, const char *const *keys) {
     }
 }
 
-static void add_string(struct buf *to, const json_t *string) {
-    buf_add(to, json_string_value(string), json_string_length(string));
-}
-
-static void add_delta(struct joining *j, const json_t *delta) {
-    static const char *const reasonings[] = {"reasoning_content", "reasoning"};
-    const json_t *content = json_object_get(delta, "content");
-    if (json_is_string(content)) add_string(&j->text, content);
-    for (size_t i = 0; i < sizeof reasonings / sizeof *reasonings; i++) {
-        const json_t *reasoning = json_object_get(delta, reasonings[i]);
-        if (!json_is_string(reasoning)) continue;
-        add_string(&j->reasoning, reasoning);
-        j->has_reasoning = true;
-        return; // some servers say it under both names
-    }
-}
-
-static void add_choice(struct joining *j, const json_t *choice) {
+// -1: it has another shape.
+static int add_choice(struct joining *j, const json_t *choice) {
     static const char *const ends[] = {"finish_reason", "stop_reason", "matched_stop", NULL};
     const json_t *text = json_object_get(choice, "text");
     j->any_choice = true;
-    if (j->api == DIALECT_CHAT)
-        add_delta(j, json_object_get(choice, "delta"));
-    else if (json_is_string(text))
-        add_string(&j->text, text);
     keep(j->choice, choice, ends);
+    if (j->api == DIALECT_CHAT)
+        return dialect_parts_add(&j->parts, json_object_get(choice, "delta"));
+    if (json_is_string(text)) buf_add(&j->text, json_string_value(text), json_string_length(text));
+    return 0;
 }
 
-static void add_event(struct joining *j, const json_t *event) {
+static int add_event(struct joining *j, const json_t *event) {
     static const char *const facts[] = {"model", "system_fingerprint", "usage", NULL};
     const json_t *choice = json_array_get(json_object_get(event, "choices"), 0);
     keep(j->whole, event, facts);
-    if (choice != NULL) add_choice(j, choice);
+    return choice != NULL ? add_choice(j, choice) : 0;
 }
 
 // What is no part of a reply of one choice stands for the whole: an error, garbage.
@@ -106,15 +92,10 @@ static struct str finish(struct joining *j, struct arena *a) {
     struct buf out = {0};
     json_t *choices = json_array();
     if (j->any_choice) json_array_append(choices, j->choice);
-    if (j->api == DIALECT_CHAT) {
-        json_t *message = json_object();
-        json_put(message, "content", json_text(buf_str(&j->text)));
-        if (j->has_reasoning)
-            json_put(message, "reasoning_content", json_text(buf_str(&j->reasoning)));
-        json_put(j->choice, "message", message);
-    } else {
+    if (j->api == DIALECT_CHAT)
+        json_put(j->choice, "message", dialect_parts_message(&j->parts));
+    else
         json_put(j->choice, "text", json_text(buf_str(&j->text)));
-    }
     json_put(j->whole, "choices", choices);
     json_compact(j->whole, &out);
     return buf_take(&out, a);
@@ -129,9 +110,8 @@ static bool join(struct joining *j, struct str body, struct arena *a, struct str
         ended = str_equal_c(buf_str(&data), "[DONE]");
         if (ended) break;
         const bool parsed = json_parse(buf_str(&data), "event", &event, NULL) == 0;
-        if (parsed && is_part(event))
-            add_event(j, event);
-        else if (parsed || at < body.n) // what is cut within its last event is cut
+        const bool added = parsed && is_part(event) && add_event(j, event) == 0;
+        if (!added && (parsed || at < body.n)) // what is cut within its last event is cut
             *instead = str_copy(a, buf_str(&data));
         json_decref(event);
     }
@@ -149,8 +129,8 @@ bool dialect_stream_join(enum dialect_api api, struct str body, struct arena *a,
     struct str instead = {0};
     const bool whole = join(&j, body, a, &instead);
     if (whole) *out = instead.p != NULL ? instead : finish(&j, a);
+    dialect_parts_free(&j.parts);
     buf_free(&j.text);
-    buf_free(&j.reasoning);
     json_decref(j.choice);
     json_decref(j.whole);
     return whole;

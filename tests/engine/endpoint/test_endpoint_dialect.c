@@ -1,5 +1,5 @@
 // What a request says, and what replies of several servers mean. The bodies were written for this
-// test, in the shape that each server's documentation shows.
+// test, in the shape that the document named beside each one shows.
 #include "tests/support/support.h"
 
 #include "engine/endpoint/dialect.h"
@@ -141,62 +141,116 @@ static void expect(enum dialect_api api, const struct reading *x) {
     if (x->model != NULL) assert_string_equal(r.model, x->model);
 }
 
+static const struct reading chats[] = {
+    // OpenAI: API reference, "The chat completion object"
+    // (platform.openai.com/docs/api-reference/chat/object)
+    {"{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":1764590000,\"model\":"
+     "\"gpt-x-2026-01-05\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
+     "\"content\":\"Order 19763.\",\"refusal\":null,\"annotations\":[]},\"logprobs\":null,"
+     "\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1024,\"completion_tokens\":6,"
+     "\"total_tokens\":1030,\"completion_tokens_details\":{\"reasoning_tokens\":0}},"
+     "\"service_tier\":\"default\",\"system_fingerprint\":\"fp_1\"}",
+     NULL, "Order 19763.", NULL, FINISH_STOP, 1024, 6, "gpt-x-2026-01-05"},
+    // vLLM to 0.11.1, with a reasoning parser; a stop string ended the reply
+    // (docs.vllm.ai/en/v0.8.3/features/reasoning_outputs.html; stop_reason:
+    // ChatCompletionResponseChoice in vllm/entrypoints/openai/protocol.py)
+    {"{\"id\":\"chatcmpl-2\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"q\","
+     "\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"a\","
+     "\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,"
+     "\"tool_calls\":[],\"reasoning_content\":\"so, a\"},\"logprobs\":null,\"finish_reason\":"
+     "\"stop\",\"stop_reason\":\"END\",\"token_ids\":null}],\"service_tier\":null,"
+     "\"system_fingerprint\":null,\"usage\":{\"prompt_tokens\":5,\"total_tokens\":7,"
+     "\"completion_tokens\":2,\"prompt_tokens_details\":null},\"prompt_logprobs\":null}",
+     NULL, "a", "so, a", FINISH_STOP_STRING, 5, 2, "q"},
+    // vLLM, where a token that ends the turn is named by its id
+    {"{\"model\":\"q\",\"choices\":[{\"message\":{\"content\":\"a\",\"reasoning_content\":null}"
+     ","
+     "\"finish_reason\":\"stop\",\"stop_reason\":128009}]}",
+     NULL, "a", NULL, FINISH_STOP, -1, -1, "q"},
+    // vLLM from 0.11.2, which calls it reasoning (docs.vllm.ai/en/v0.26.0/features/
+    // reasoning_outputs)
+    {"{\"model\":\"q\",\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"a\","
+     "\"reasoning\":\"so, a\",\"tool_calls\":[]},\"finish_reason\":\"stop\",\"stop_reason\":"
+     "null}]}",
+     NULL, "a", "so, a", FINISH_STOP, -1, -1, "q"},
+    // SGLang (ChatCompletionResponseChoice in python/sglang/srt/entrypoints/openai/protocol.py:
+    // finish reasons and matched_stop, a string or a token id)
+    {"{\"id\":\"3\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"s\",\"choices\":[{"
+     "\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"b\",\"reasoning_content\":"
+     "null,\"tool_calls\":null},\"logprobs\":null,\"finish_reason\":\"length\",\"matched_"
+     "stop\":"
+     "null}],\"usage\":{\"prompt_tokens\":9,\"total_tokens\":11,\"completion_tokens\":2,"
+     "\"prompt_tokens_details\":null,\"reasoning_tokens\":0},\"metadata\":{}}",
+     NULL, "b", NULL, FINISH_LENGTH, 9, 2, "s"},
+    // llama-server (README of llama.cpp's tools/server, "POST /v1/chat/completions")
+    {"{\"choices\":[{\"finish_reason\":\"stop\",\"index\":0,\"message\":{\"role\":"
+     "\"assistant\","
+     "\"reasoning_content\":\"hm\",\"content\":\"c\"}}],\"created\":1,\"model\":\"gpt-3.5-turbo"
+     "\",\"system_fingerprint\":\"b6000-abcdef\",\"object\":\"chat.completion\",\"usage\":{"
+     "\"completion_tokens\":3,\"prompt_tokens\":12,\"total_tokens\":15},\"id\":\"chatcmpl-4\","
+     "\"timings\":{\"prompt_n\":12,\"prompt_ms\":1.5}}",
+     NULL, "c", "hm", FINISH_STOP, 12, 3, "gpt-3.5-turbo"},
+    // Ollama (docs/openai.md; docs.ollama.com/api/openai-compatibility)
+    {"{\"id\":\"chatcmpl-5\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"m:1b\","
+     "\"system_fingerprint\":\"fp_ollama\",\"choices\":[{\"index\":0,\"message\":{\"role\":"
+     "\"assistant\",\"content\":\"d\",\"reasoning\":\"well\"},\"finish_reason\":\"stop\"}],"
+     "\"usage\":{\"prompt_tokens\":26,\"completion_tokens\":4,\"total_tokens\":30}}",
+     NULL, "d", "well", FINISH_STOP, 26, 4, "m:1b"},
+    // Mistral: content as a list of thinking and text chunks, finish reason model_length
+    // (docs.mistral.ai/api, ChatCompletionChoice and ContentChunk)
+    {"{\"model\":\"magistral\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
+     "\"content\":[{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\",\"text\":\"one, \"},"
+     "{\"type\":\"text\",\"text\":\"two\"}]},{\"type\":\"text\",\"text\":\"thr\"},{\"type\":"
+     "\"text\",\"text\":\"ee\"}],\"tool_calls\":null,\"prefix\":false},\"finish_reason\":"
+     "\"model_length\"}],\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":9}}",
+     NULL, "three", "one, two", FINISH_LENGTH, 4, 9, "magistral"},
+    // text-generation-inference: eos_token and stop_sequence (FinishReason in its OpenAPI
+    // description, docs/openapi.json)
+    {"{\"object\":\"chat.completion\",\"model\":\"t\",\"system_fingerprint\":\"3.0.0-sha\","
+     "\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"e\"},"
+     "\"logprobs\":null,\"finish_reason\":\"eos_token\"}]}",
+     NULL, "e", NULL, FINISH_STOP, -1, -1, "t"},
+    {"{\"choices\":[{\"message\":{\"content\":\"e\"},\"finish_reason\":\"stop_sequence\"}]}", NULL,
+     "e", NULL, FINISH_STOP_STRING, -1, -1, NULL},
+    // OpenRouter: the provider's own word beside the normalized one, reasoning with details
+    // (openrouter.ai/docs/api/reference/overview)
+    {"{\"id\":\"gen-1\",\"provider\":\"P\",\"model\":\"v/m\",\"choices\":[{\"logprobs\":null,"
+     "\"finish_reason\":\"stop\",\"native_finish_reason\":\"end_turn\",\"index\":0,\"message\":"
+     "{"
+     "\"role\":\"assistant\",\"content\":\"f\",\"refusal\":null,\"reasoning\":\"hm\","
+     "\"reasoning_details\":[{\"type\":\"reasoning.text\",\"text\":\"hm\"}]}}],\"usage\":{"
+     "\"prompt_tokens\":8,\"completion_tokens\":2,\"cost\":0.0001}}",
+     NULL, "f", "hm", FINISH_STOP, 8, 2, "v/m"},
+    // A refusal in its own field is what the model said (OpenAI: "Structured outputs",
+    // refusals).
+    {"{\"choices\":[{\"message\":{\"content\":null,\"refusal\":\"I cannot.\"},"
+     "\"finish_reason\":\"stop\"}]}",
+     NULL, "I cannot.", NULL, FINISH_STOP, -1, -1, NULL},
+    // Calls of tools are said as the check reads them (OpenAI: "Function calling"; the older
+    // function_call; arguments as an object, as llama-cpp-python's handlers may give them).
+    {"{\"choices\":[{\"message\":{\"content\":null,\"tool_calls\":[{\"id\":\"call_1\",\"type\":"
+     "\"function\",\"function\":{\"name\":\"find\",\"arguments\":\"{\\\"id\\\":\\\"7\\\"}\"}},"
+     "{\"function\":{\"name\":\"end\",\"arguments\":{}}}]},\"finish_reason\":\"tool_calls\"}]}",
+     NULL,
+     "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"id\": \"7\"}}\n</tool_call>\n"
+     "<tool_call>\n{\"name\": \"end\", \"arguments\": {}}\n</tool_call>",
+     NULL, FINISH_STOP, -1, -1, NULL},
+    {"{\"choices\":[{\"message\":{\"content\":\"Well.\",\"function_call\":{\"name\":\"f\","
+     "\"arguments\":\"{cut\"}},\"finish_reason\":\"function_call\"}]}",
+     NULL, "Well.\n<tool_call>\n{\"name\": \"f\", \"arguments\": \"{cut\"}\n</tool_call>", NULL,
+     FINISH_STOP, -1, -1, NULL},
+    // what a filter cut, and what said nothing
+    {"{\"choices\":[{\"message\":{\"content\":\"The "
+     "or\"},\"finish_reason\":\"content_filter\"}]"
+     ",\"usage\":null}",
+     NULL, "The or", NULL, FINISH_FILTER, -1, -1, NULL},
+    {"{\"choices\":[{\"message\":{\"content\":null},\"finish_reason\":\"tool_calls\"}],"
+     "\"usage\":{\"prompt_tokens\":null}}",
+     NULL, "", NULL, FINISH_STOP, -1, -1, NULL},
+};
+
 static void replies_of_known_servers_are_read(void **state) {
     (void)state;
-    static const struct reading chats[] = {
-        // a hosted service
-        {"{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":1764590000,\"model\":"
-         "\"gpt-x-2026-01-05\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
-         "\"content\":\"Order 19763.\",\"refusal\":null,\"annotations\":[]},\"logprobs\":null,"
-         "\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1024,\"completion_tokens\":6,"
-         "\"total_tokens\":1030,\"completion_tokens_details\":{\"reasoning_tokens\":0}},"
-         "\"service_tier\":\"default\",\"system_fingerprint\":\"fp_1\"}",
-         NULL, "Order 19763.", NULL, FINISH_STOP, 1024, 6, "gpt-x-2026-01-05"},
-        // vLLM, with a reasoning parser; a stop string ended the reply
-        {"{\"id\":\"chatcmpl-2\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"q\","
-         "\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"a\","
-         "\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,"
-         "\"tool_calls\":[],\"reasoning_content\":\"so, a\"},\"logprobs\":null,\"finish_reason\":"
-         "\"stop\",\"stop_reason\":\"END\",\"token_ids\":null}],\"service_tier\":null,"
-         "\"system_fingerprint\":null,\"usage\":{\"prompt_tokens\":5,\"total_tokens\":7,"
-         "\"completion_tokens\":2,\"prompt_tokens_details\":null},\"prompt_logprobs\":null}",
-         NULL, "a", "so, a", FINISH_STOP_STRING, 5, 2, "q"},
-        // vLLM, where a token that ends the turn is named by its id
-        {"{\"model\":\"q\",\"choices\":[{\"message\":{\"content\":\"a\",\"reasoning_content\":null}"
-         ","
-         "\"finish_reason\":\"stop\",\"stop_reason\":128009}]}",
-         NULL, "a", NULL, FINISH_STOP, -1, -1, "q"},
-        // SGLang
-        {"{\"id\":\"3\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"s\",\"choices\":[{"
-         "\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"b\",\"reasoning_content\":"
-         "null,\"tool_calls\":null},\"logprobs\":null,\"finish_reason\":\"length\",\"matched_"
-         "stop\":"
-         "null}],\"usage\":{\"prompt_tokens\":9,\"total_tokens\":11,\"completion_tokens\":2,"
-         "\"prompt_tokens_details\":null,\"reasoning_tokens\":0},\"metadata\":{}}",
-         NULL, "b", NULL, FINISH_LENGTH, 9, 2, "s"},
-        // llama-server
-        {"{\"choices\":[{\"finish_reason\":\"stop\",\"index\":0,\"message\":{\"role\":"
-         "\"assistant\","
-         "\"reasoning_content\":\"hm\",\"content\":\"c\"}}],\"created\":1,\"model\":\"gpt-3.5-turbo"
-         "\",\"system_fingerprint\":\"b6000-abcdef\",\"object\":\"chat.completion\",\"usage\":{"
-         "\"completion_tokens\":3,\"prompt_tokens\":12,\"total_tokens\":15},\"id\":\"chatcmpl-4\","
-         "\"timings\":{\"prompt_n\":12,\"prompt_ms\":1.5}}",
-         NULL, "c", "hm", FINISH_STOP, 12, 3, "gpt-3.5-turbo"},
-        // Ollama
-        {"{\"id\":\"chatcmpl-5\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"m:1b\","
-         "\"system_fingerprint\":\"fp_ollama\",\"choices\":[{\"index\":0,\"message\":{\"role\":"
-         "\"assistant\",\"content\":\"d\",\"reasoning\":\"well\"},\"finish_reason\":\"stop\"}],"
-         "\"usage\":{\"prompt_tokens\":26,\"completion_tokens\":4,\"total_tokens\":30}}",
-         NULL, "d", "well", FINISH_STOP, 26, 4, "m:1b"},
-        // what a filter cut, and what was said by calling a tool only
-        {"{\"choices\":[{\"message\":{\"content\":\"The "
-         "or\"},\"finish_reason\":\"content_filter\"}]"
-         ",\"usage\":null}",
-         NULL, "The or", NULL, FINISH_FILTER, -1, -1, NULL},
-        {"{\"choices\":[{\"message\":{\"content\":null},\"finish_reason\":\"tool_calls\"}],"
-         "\"usage\":{\"prompt_tokens\":null}}",
-         NULL, "", NULL, FINISH_STOP, -1, -1, NULL},
-    };
     for (size_t i = 0; i < sizeof chats / sizeof *chats; i++) expect(DIALECT_CHAT, &chats[i]);
     static const struct reading texts[] = {
         {"{\"id\":\"cmpl-1\",\"object\":\"text_completion\",\"created\":1,\"model\":\"q\","
@@ -240,7 +294,17 @@ static void each_fault_has_its_own_code(void **state) {
          .text = "2 choices"},
         {.body = "{\"choices\":[{\"message\":{\"content\":7},\"finish_reason\":\"stop\"}]}",
          .code = "endpoint_schema",
-         .text = "message.content is no text"},
+         .text = "message.content or message.tool_calls is of another shape"},
+        {.body = "{\"choices\":[{\"message\":{\"content\":[{\"type\":\"image_url\"}]},"
+                 "\"finish_reason\":\"stop\"}]}",
+         .code = "endpoint_schema",
+         .text = "is of another shape"},
+        // OpenRouter: a provider's error inside the choice (openrouter.ai/docs/api/reference/
+        // errors-and-debugging)
+        {.body = "{\"choices\":[{\"error\":{\"code\":502,\"message\":\"provider is "
+                 "down\"},\"finish_reason\":\"error\",\"message\":{\"content\":\"Ord\"}}]}",
+         .code = "server_error",
+         .text = "provider is down"},
         {.body = "{\"choices\":[{\"message\":{\"content\":\"a\"},\"finish_reason\":null}]}",
          .code = "endpoint_schema",
          .text = "finish_reason is missing"},

@@ -25,7 +25,8 @@ static void expect_body(enum dialect_api api, const char *stream, const char *bo
 
 static void streams_of_known_servers_are_put_together(void **state) {
     (void)state;
-    // A hosted service: the role first, usage behind the end (stream_options.include_usage).
+    // OpenAI (API reference, "The chat completion chunk object"): the role first, usage behind the
+    // end where stream_options.include_usage asks for it.
     expect_body(DIALECT_CHAT,
                 DELTA("{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}", "null") DELTA(
                     "{\"content\":\"Order \"}", "null") DELTA("{\"content\":\"19763.\"}", "null")
@@ -34,8 +35,8 @@ static void streams_of_known_servers_are_put_together(void **state) {
                                             "data: [DONE]\n\n",
                 "{\"model\":\"m\",\"usage\":{\"prompt_tokens\":9},\"choices\":[{\"finish_reason\":"
                 "\"stop\",\"message\":{\"content\":\"Order 19763.\"}}]}");
-    // vLLM with a reasoning parser and a stop string; usage in every chunk counts up
-    // (continuous_usage_stats).
+    // vLLM with a reasoning parser and a stop string (docs.vllm.ai, "Reasoning Outputs"); usage in
+    // every chunk counts up (stream_options.continuous_usage_stats).
     expect_body(DIALECT_CHAT,
                 "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"so\"}}],"
                 "\"usage\":{\"completion_tokens\":1}}\n\n"
@@ -45,7 +46,8 @@ static void streams_of_known_servers_are_put_together(void **state) {
                 "{\"usage\":{\"completion_tokens\":2},\"choices\":[{\"finish_reason\":\"stop\","
                 "\"stop_reason\":\"END\",\"message\":{\"content\":\"a\",\"reasoning_content\":"
                 "\"so\"}}]}");
-    // A gateway that tells reasoning under both names, comments while it waits, and CRLF.
+    // OpenRouter's comments while it waits (openrouter.ai/docs/api-reference/streaming), CRLF as
+    // llama-cpp-python's sse-starlette writes it, reasoning under both names.
     expect_body(DIALECT_CHAT,
                 ": PROCESSING\r\n\r\n:\r\n\r\nevent: message\r\nid: 7\r\nretry: 10\r\n"
                 "data:{\"choices\":[{\"delta\":{\"content\":null,\"reasoning\":\"hm\","
@@ -54,6 +56,22 @@ static void streams_of_known_servers_are_put_together(void **state) {
                 "\r\n\r\ndata: [DONE]\r\n\r\n",
                 "{\"choices\":[{\"finish_reason\":\"length\",\"message\":{\"content\":\"b\","
                 "\"reasoning_content\":\"hm\"}}]}");
+    // Pieces of calls by their index (OpenAI: "Function calling", streaming), Mistral's chunks.
+    expect_body(
+        DIALECT_CHAT,
+        DELTA("{\"content\":[{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\","
+              "\"text\":\"hm\"}]}]}",
+              "null")
+            DELTA("{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"find\","
+                  "\"arguments\":\"\"}}]}",
+                  "null") DELTA("{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{"
+                                "\\\"id\\\":\"}}]}",
+                                "null")
+                DELTA("{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"7}\"}}]}",
+                      "\"tool_calls\"") "data: [DONE]\n\n",
+        "{\"model\":\"m\",\"choices\":[{\"finish_reason\":\"tool_calls\",\"message\":{"
+        "\"content\":\"\",\"reasoning_content\":\"hm\",\"tool_calls\":[{\"function\":{"
+        "\"name\":\"find\",\"arguments\":\"{\\\"id\\\":7}\"}}]}}]}");
     // Texts; an event over two lines; no [DONE], as some bridges leave it out; no last line end.
     expect_body(DIALECT_TEXT,
                 "\xEF\xBB\xBF"
