@@ -75,7 +75,7 @@ static int endpoint_render(struct provider *p, const struct provider_message *me
                  utf8_first_bad(messages[i].text));
     if (n->dialect.api != DIALECT_CHAT)
         return n->counting->ops->render(n->counting, messages, count, a, pieces, piece_count, e);
-    return words_render(messages, count, a, pieces, piece_count, e);
+    return dialect_render(messages, count, a, pieces, piece_count, e);
 }
 
 // A whole conversation is counted with the file's template around it; parts of one, text by text.

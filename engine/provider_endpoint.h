@@ -4,7 +4,7 @@
 // sent again (retry), how it travels (http), what must not be seen (secret). Here is what a trial
 // becomes of it.
 //
-// The prompt of `api: chat` is kept as ChatML (provider_words.h), whose control pieces mark roles
+// The prompt of `api: chat` is kept as ChatML (dialect.h), whose control pieces mark roles
 // and turns; the server gets the messages and applies its own template. With `api: text` and `ids`
 // the prompt is rendered and tokenized here, by the tokenizer and template of `count_file`.
 //

@@ -24,89 +24,7 @@ const char *dialect_route(enum dialect_api api) {
     return apis[api].route;
 }
 
-// ---- messages ----------------------------------------------------------------------------------
-
-struct conversation {
-    struct provider_message *list;
-    size_t count;
-    bool open; // the last one has not ended
-    struct arena *a;
-};
-
-static void add_text(struct conversation *c, struct str text) {
-    struct str *to = &c->list[c->count - 1].text;
-    if (to->n == 0) {
-        *to = text;
-        return;
-    }
-    char *p = arena_alloc(c->a, to->n + text.n + 1);
-    memcpy(p, to->p, to->n);
-    memcpy(p + to->n, text.p, text.n);
-    *to = (struct str){p, to->n + text.n};
-}
-
-// One mark of the template from `at` on: the beginning of a turn, or its end.
-static int read_mark(struct conversation *c, struct str text, size_t *at, struct err *e) {
-    static const struct str begin = {"<|im_start|>", 12}, end = {"<|im_end|>\n", 11};
-    struct str rest = str_slice(text, *at, text.n);
-    if (c->open && str_starts(rest, end)) {
-        c->open = false;
-        *at += end.n;
-        return 0;
-    }
-    size_t line = str_find(rest, STR("\n"), 0);
-    if (c->open || !str_starts(rest, begin) || line == STR_NONE)
-        FAIL(e, ERR_PROVIDER, "the prompt is no conversation of roles and texts");
-    c->list = arena_more(c->a, c->list, c->count, sizeof *c->list);
-    c->list[c->count++] =
-        (struct provider_message){.role = str_slice(rest, begin.n, line), .text = STR("")};
-    c->open = true;
-    *at += line + 1;
-    return 0;
-}
-
-int dialect_messages(const struct provider_piece *pieces, size_t count, struct arena *a,
-                     struct provider_message **out, size_t *message_count, struct err *e) {
-    struct conversation c = {.a = a};
-    for (size_t i = 0; i < count; i++) {
-        struct str text = pieces[i].text;
-        for (size_t at = 0; pieces[i].control && at < text.n;) TRY(read_mark(&c, text, &at, e));
-        if (pieces[i].control || text.n == 0) continue;
-        if (!c.open) FAIL(e, ERR_PROVIDER, "the prompt has text outside of its messages");
-        add_text(&c, text);
-    }
-    // The last turn is the one that the reply fills.
-    if (!c.open || c.list[c.count - 1].text.n > 0 ||
-        !str_equal_c(c.list[c.count - 1].role, "assistant"))
-        FAIL(e, ERR_PROVIDER, "the prompt does not end where a reply begins");
-    *out = c.list;
-    *message_count = c.count - 1;
-    return 0;
-}
-
 // ---- the request -------------------------------------------------------------------------------
-
-static int put_text(json_t *o, const char *key, struct str text, struct err *e) {
-    if (!utf8_valid(text))
-        FAIL(e, ERR_PROVIDER, "byte %zu of a prompt's text is not UTF-8, which JSON cannot carry",
-             utf8_first_bad(text));
-    json_put(o, key, json_text(text));
-    return 0;
-}
-
-static int add_messages(json_t *list, const struct provider_request *r, struct arena *a,
-                        struct err *e) {
-    struct provider_message *messages;
-    size_t count;
-    TRY(dialect_messages(r->pieces, r->piece_count, a, &messages, &count, e));
-    for (size_t i = 0; i < count; i++) {
-        json_t *message = json_object();
-        json_array_append_new(list, message);
-        TRY(put_text(message, "role", messages[i].role, e));
-        TRY(put_text(message, "content", messages[i].text, e));
-    }
-    return 0;
-}
 
 static int put_joined(json_t *o, const struct dialect_settings *s, const struct provider_request *r,
                       struct err *e) {
@@ -114,25 +32,30 @@ static int put_joined(json_t *o, const struct dialect_settings *s, const struct 
     for (size_t i = 0; i < r->piece_count; i++) buf_add_str(&text, r->pieces[i].text);
     struct str prompt = buf_str(&text);
     if (str_starts(prompt, s->start)) prompt = str_slice(prompt, s->start.n, prompt.n);
-    int result = put_text(o, "prompt", prompt, e);
+    int result = dialect_put_text(o, "prompt", prompt, e);
     buf_free(&text);
+    return result;
+}
+
+static int put_conversation(json_t *o, const struct provider_request *r, struct err *e) {
+    struct arena *a = arena_create("request");
+    struct provider_message *messages;
+    size_t count;
+    int result = dialect_messages(r->pieces, r->piece_count, a, &messages, &count, e);
+    if (result == 0) result = dialect_put_messages(o, messages, count, e);
+    arena_destroy(a);
     return result;
 }
 
 static int put_prompt(json_t *o, const struct dialect_settings *s, const struct provider_request *r,
                       struct err *e) {
     if (s->api == DIALECT_TEXT) return put_joined(o, s, r, e);
+    if (s->api == DIALECT_CHAT) return put_conversation(o, r, e);
     json_t *list = json_array();
-    json_put(o, s->api == DIALECT_CHAT ? "messages" : "prompt", list);
-    if (s->api == DIALECT_IDS) {
-        for (size_t i = 0; i < r->ids.count; i++)
-            json_array_append_new(list, json_integer(r->ids.ids[i]));
-        return 0;
-    }
-    struct arena *a = arena_create("request");
-    int result = add_messages(list, r, a, e);
-    arena_destroy(a);
-    return result;
+    json_put(o, "prompt", list);
+    for (size_t i = 0; i < r->ids.count; i++)
+        json_array_append_new(list, json_integer(r->ids.ids[i]));
+    return 0;
 }
 
 static void put_generation(json_t *o, const struct dialect_settings *s,

@@ -27,10 +27,19 @@ struct dialect_settings {
     bool stream;            // the reply comes in pieces, with its usage at the end
     const json_t *extra;    // the experiment's `body`: added to the request; null takes a key out
 };
-// A prompt as pieces of ChatML (provider_words.h) gives its messages back. ERR_PROVIDER when the
+// A conversation as pieces of ChatML, with its tools and the calls of them. ERR_CONFIG for a role
+// that the pieces cannot hold. In the arena.
+int dialect_render(const struct provider_message *messages, size_t count, struct arena *a,
+                   struct provider_piece **pieces, size_t *piece_count, struct err *e);
+// Such pieces give their messages back. ERR_PROVIDER when the
 // pieces are no such conversation. Texts are borrowed or in the arena.
 int dialect_messages(const struct provider_piece *pieces, size_t count, struct arena *a,
                      struct provider_message **out, size_t *message_count, struct err *e);
+// Puts "messages" and, where the first one brings some, "tools" into a request; ERR_PROVIDER when a
+// text is not UTF-8. On failure `o` is to be dropped.
+int dialect_put_messages(json_t *o, const struct provider_message *messages, size_t count,
+                         struct err *e);
+int dialect_put_text(json_t *o, const char *key, struct str text, struct err *e); // likewise
 // Appends the body of the request; `seed` is sent unless the reply is greedy.
 int dialect_request(const struct dialect_settings *s, const struct provider_request *r,
                     uint32_t seed, struct buf *out, struct err *e);

@@ -111,24 +111,19 @@ int tokens_of_text(struct tokens *t, struct str text, uint32_t *count, struct er
     return 0;
 }
 
-static json_t *conversation(const struct tokens *t, const struct provider_message *messages,
-                            size_t count) {
-    json_t *o = json_object(), *list = json_array();
-    for (size_t i = 0; i < count; i++) {
-        json_t *message = json_object();
-        json_put(message, "role", json_text(messages[i].role));
-        json_put(message, "content", json_text(messages[i].text));
-        json_array_append_new(list, message);
-    }
-    json_put(o, "model", json_text_c(t->name));
-    json_put(o, "messages", list);
-    json_put(o, "add_generation_prompt", json_true());
+// The question about a conversation; the caller's.
+static int conversation(const struct tokens *t, const struct provider_message *messages,
+                        size_t count, json_t **out, struct err *e) {
     static const char *const of_template[] = {"chat_template", "chat_template_kwargs", "tools"};
+    json_t *o = *out = json_object();
+    json_put(o, "model", json_text_c(t->name));
+    json_put(o, "add_generation_prompt", json_true());
+    TRY(dialect_put_messages(o, messages, count, e));
     for (size_t i = 0; i < sizeof of_template / sizeof *of_template; i++) {
         json_t *value = json_object_get(t->extra, of_template[i]);
         if (value != NULL && !json_is_null(value)) json_object_set(o, of_template[i], value);
     }
-    return o;
+    return 0;
 }
 
 static int render(struct tokens *t, const json_t *question, struct str *prompt, struct err *e) {
@@ -151,13 +146,23 @@ bool tokens_know_template(const struct tokens *t) {
 
 static int count_texts(struct tokens *t, const struct provider_message *messages,
                        size_t message_count, uint32_t *count, struct err *e) {
+    struct buf text = {0};
+    for (size_t i = 0; i < messages[0].tool_count; i++) buf_add_str(&text, messages[0].tools[i]);
     uint32_t sum = t->before; // once, as in a prompt
-    for (size_t i = 0; i < message_count; i++) {
-        TRY(tokens_of_text(t, messages[i].text, count, e));
+    int result = tokens_of_text(t, buf_str(&text), count, e);
+    for (size_t i = 0; i < message_count && result == 0; i++) {
         sum += *count;
+        buf_clear(&text);
+        buf_add_str(&text, messages[i].text);
+        for (size_t k = 0; k < messages[i].call_count; k++) {
+            buf_add_str(&text, messages[i].calls[k].name);
+            buf_add_str(&text, messages[i].calls[k].arguments);
+        }
+        result = tokens_of_text(t, buf_str(&text), count, e);
     }
-    *count = sum;
-    return 0;
+    *count += sum;
+    buf_free(&text);
+    return result;
 }
 
 int tokens_of_chat(struct tokens *t, const struct provider_message *messages, size_t message_count,
@@ -166,10 +171,10 @@ int tokens_of_chat(struct tokens *t, const struct provider_message *messages, si
     *count = 0;
     if (!tokens_know_template(t)) return count_texts(t, messages, message_count, count, e);
     arena_reset(t->scratch);
-    for (size_t i = 0; i < message_count; i++) TRY(check_text(messages[i].text, e));
-    json_t *question = conversation(t, messages, message_count);
-    if (t->apply_template == NULL) return count_by(t, question, count, e);
-    int result = render(t, question, &prompt, e);
+    json_t *question;
+    int result = conversation(t, messages, message_count, &question, e);
+    if (result == 0 && t->apply_template == NULL) return count_by(t, question, count, e);
+    if (result == 0) result = render(t, question, &prompt, e);
     json_decref(question);
     return result == 0 ? count_by(t, question_of(t, prompt, true), count, e) : -1;
 }
@@ -190,16 +195,25 @@ static int probe(struct tokens *t, const char *url, json_t *question, json_t **o
     return 0;
 }
 
-static int find_template(struct tokens *t, const char *root, struct err *e) {
+// What a server makes of a short conversation; NULL: it does not take one. The caller's.
+static int probe_chat(struct tokens *t, const char *url, json_t **out, struct err *e) {
     const struct provider_message message = {.role = STR("user"), .text = STR("a")};
+    json_t *question;
+    *out = NULL;
+    if (conversation(t, &message, 1, &question, e) == 0) return probe(t, url, question, out, e);
+    json_decref(question);
+    return -1;
+}
+
+static int find_template(struct tokens *t, const char *root, struct err *e) {
     const char *url = arena_printf(t->arena, "%s/apply-template", root);
     json_t *o;
     uint32_t count;
-    TRY(probe(t, url, conversation(t, &message, 1), &o, e));
+    TRY(probe_chat(t, url, &o, e));
     if (json_is_string(json_object_get(o, "prompt"))) t->apply_template = url;
     json_decref(o);
     if (t->apply_template != NULL) return 0;
-    TRY(probe(t, t->tokenize, conversation(t, &message, 1), &o, e));
+    TRY(probe_chat(t, t->tokenize, &o, e));
     t->takes_messages = o != NULL && read_count(t->tokenize, o, &count, NULL) == 0;
     json_decref(o);
     return 0;

@@ -187,6 +187,40 @@ static void lengths_are_counted_by_the_server(void **state) {
     }
 }
 
+// A model with tools, offered and called in the messages, and calling one in its reply.
+static void call_a_tool(void *context, int number, struct http_server_answer *a) {
+    (void)context;
+    (void)number;
+    char *content = strstr(a->body.p, "\"content\":\"It is "), *end = strchr(content, '}');
+    char *whole = arena_printf(
+        test_arena,
+        "%.*s\"content\":null,\"tool_calls\":[{\"function\":{\"name\":\"find\",\"arguments\":"
+        "\"{\\\"id\\\":\\\"%.5s\\\"}\"}}]%s",
+        (int)(content - a->body.p), a->body.p, content + strlen("\"content\":\"It is "), end);
+    buf_clear(&a->body);
+    buf_add_c(&a->body, whole);
+}
+
+static void tools_are_offered_and_called(void **state) {
+    (void)state;
+    struct served_model m = {.fault = call_a_tool, .keeps_bodies = true};
+    served_model_open(&m);
+    served_experiment(test_arena, fast_folder(), "u", &m, 1, "in_flight: 1");
+    test_write(path_join(test_arena, fast_folder(), "tools.json"),
+               STR("[{\"type\": \"function\", \"function\": {\"name\": \"find\", \"parameters\": "
+                   "{\"type\": \"object\"}}}]"));
+    expect_exit(0, "run u.yaml -o tools --set prompt.tools_file=tools.json");
+    assert_holds(buf_str(&m.bodies),
+                 "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"find\", "
+                 "\"parameters\": {\"type\": \"object\"}}}], \"max_tokens\"");
+    assert_holds(
+        file_of("tools", "trials.jsonl"),
+        "{\"text\":\"<tool_call>\\n{\\\"name\\\": \\\"find\\\", \\\"arguments\\\": {\\\"id\\\"");
+    assert_holds(file_of("tools", "trials.jsonl"), "\"verdict\":\"met\"");
+    expect_exit(0, "verify tools");
+    served_model_close(&m);
+}
+
 // A stream ends before its reply does, at any request but each tenth.
 static void cut_stream(void *context, int number, struct http_server_answer *a) {
     (void)context;
@@ -333,6 +367,7 @@ int main(void) {
         TEST(certificates_are_judged),
         TEST(a_streamed_run_is_recorded_like_another),
         TEST(lengths_are_counted_by_the_server),
+        TEST(tools_are_offered_and_called),
         TEST(what_was_thought_is_kept_apart),
         TEST(a_run_stops_before_it_costs_too_much),
         TEST(failures_are_no_verdicts),

@@ -80,6 +80,49 @@ static void messages_come_back_from_pieces(void **state) {
                          n == 3);
 }
 
+// A conversation with tools, their calls and results: through the pieces, into a request.
+static void tools_and_calls_are_sent(void **state) {
+    (void)state;
+    const struct str tools[] = {STR("{\"type\": \"function\", \"function\": {\"name\": \"find\"}}"),
+                                STR("{\"type\": \"function\", \"function\": {\"name\": \"end\"}}")};
+    const struct provider_call calls[] = {{STR("find"), STR("{\"id\": \"<|call|>\\n7\"}")},
+                                          {STR("end"), STR("{}")}};
+    const struct provider_message messages[] = {
+        {.role = STR("user"), .text = STR("Find it."), .tools = tools, .tool_count = 2},
+        {.role = STR("assistant"), .text = STR(""), .calls = calls, .call_count = 2},
+        {.role = STR("tool"), .text = STR("found")},
+        {.role = STR("tool"), .text = STR("ended")},
+        {.role = STR("assistant"), .text = STR("Once more."), .calls = &calls[1], .call_count = 1},
+        {.role = STR("tool"), .text = STR("")},
+        {.role = STR("user"), .text = STR("Thanks.")}};
+    struct provider_piece *pieces;
+    struct err e = {0};
+    struct provider_generation greedy = {.max_tokens = 9, .top_p = 1};
+    struct provider_request r = {.generation = &greedy};
+    const struct dialect_settings s = {.name = "m", .max_tokens = "max_tokens"};
+    ASSERT_OK(dialect_render(messages, 7, test_arena, &pieces, &r.piece_count, &e), e);
+    r.pieces = pieces;
+    assert_string_equal(
+        request(&s, &r),
+        "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"Find it.\"}, "
+        "{\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"id\": \"call00001\", "
+        "\"type\": \"function\", \"function\": {\"name\": \"find\", \"arguments\": "
+        "\"{\\\"id\\\": \\\"<|call|>\\\\n7\\\"}\"}}, {\"id\": \"call00002\", \"type\": "
+        "\"function\", \"function\": {\"name\": \"end\", \"arguments\": \"{}\"}}]}, "
+        "{\"role\": \"tool\", \"tool_call_id\": \"call00001\", \"content\": \"found\"}, "
+        "{\"role\": \"tool\", \"tool_call_id\": \"call00002\", \"content\": \"ended\"}, "
+        "{\"role\": \"assistant\", \"content\": \"Once more.\", \"tool_calls\": [{\"id\": "
+        "\"call00003\", \"type\": \"function\", \"function\": {\"name\": \"end\", \"arguments\": "
+        "\"{}\"}}]}, {\"role\": \"tool\", \"tool_call_id\": \"call00003\", \"content\": \"\"}, "
+        "{\"role\": \"user\", \"content\": \"Thanks.\"}], "
+        "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"find\"}}, "
+        "{\"type\": \"function\", \"function\": {\"name\": \"end\"}}], "
+        "\"max_tokens\": 9, \"temperature\": 0.0}");
+    const struct provider_message odd = {.role = STR("tools"), .text = STR("")};
+    ASSERT_FAILS(dialect_render(&odd, 1, test_arena, &pieces, &r.piece_count, &e), e, ERR_CONFIG,
+                 "message 1 has a role that no server knows");
+}
+
 static void what_lacuna_decides_is_not_overridden(void **state) {
     (void)state;
     static const struct {
@@ -359,6 +402,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(requests_say_what_was_asked, test_arena_open,
                                         test_arena_close),
         cmocka_unit_test_setup_teardown(messages_come_back_from_pieces, test_arena_open,
+                                        test_arena_close),
+        cmocka_unit_test_setup_teardown(tools_and_calls_are_sent, test_arena_open,
                                         test_arena_close),
         cmocka_unit_test(what_lacuna_decides_is_not_overridden),
         cmocka_unit_test_setup_teardown(replies_of_known_servers_are_read, test_arena_open,
