@@ -21,7 +21,7 @@ static int merge(struct run_options *options, struct arena *a, int *exit_code, s
         log_info("%s: has %lld of %lld trials; `lacuna run EXPERIMENT -o %s` computes the rest",
                  r.folder, (long long)r.done, (long long)r.planned, r.folder);
     struct buf terminal = {0};
-    result = run_report(r.folder, a, exit_code, &terminal, e);
+    result = run_report(r.folder, NULL, a, exit_code, &terminal, e);
     if (result == 0) printf(STR_FMT "%s/report.html\n", STR_ARG(buf_str(&terminal)), r.folder);
     buf_free(&terminal);
     return result;

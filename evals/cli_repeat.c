@@ -56,6 +56,7 @@ static int compute(const struct experiment *x, const struct record *r, const str
     if (result == 0) { // outlives the provider
         out->evidence = evidence_keep(x, t, c, a);
         c->text = str_copy(a, c->text);
+        c->reasoning = str_copy(a, c->reasoning);
         if (c->ids.ids != NULL)
             c->ids.ids =
                 (int32_t *)(void *)arena_memdup(a, c->ids.ids, c->ids.count * sizeof *c->ids.ids);
@@ -65,7 +66,8 @@ static int compute(const struct experiment *x, const struct record *r, const str
 }
 
 static bool is_same(const struct record_outcome *o, const struct provider_completion *c) {
-    if (!str_equal(o->reply, c->text)) return false;
+    const struct record_outcome now = {.reply = c->text, .reasoning = c->reasoning};
+    if (!record_same_words(o, &now)) return false;
     if (strcmp(o->finish, provider_finish_name(c->finish)) != 0) return false;
     if (o->ids == NULL || c->ids.ids == NULL) return true;
     return o->id_count == c->ids.count &&
@@ -87,7 +89,10 @@ static void print_reply(const char *when, struct str text, int tokens, const cha
 }
 
 static void show(const struct record_outcome *o, const struct provider_completion *c) {
-    print_reply("recorded", o->reply, o->tokens, o->finish);
+    if (o->forgotten)
+        printf("recorded: not kept, %zu bytes, %s\n", o->reply_bytes, o->finish);
+    else
+        print_reply("recorded", o->reply, o->tokens, o->finish);
     print_reply("now", c->text, c->tokens, provider_finish_name(c->finish));
     size_t same = 0;
     while (same < o->id_count && same < c->ids.count && o->ids[same] == c->ids.ids[same]) same++;

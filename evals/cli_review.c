@@ -132,7 +132,8 @@ static int review(const struct reviewing *v, struct arena *a, struct err *e) {
     if (v->import != NULL && v->output != NULL)
         FAIL(e, ERR_USAGE, "--import reads and --output writes: give one of them");
     TRY(record_open(v->folder, a, &r, e));
-    int result = run_recorded_experiment(r, v->folder, a, &x, e);
+    int result = judge_need(r, "there is nothing for a person to judge", e);
+    if (result == 0) result = run_recorded_experiment(r, v->folder, a, &x, e);
     if (result == 0) result = judge_trust(r, x, e);
     if (result == 0) result = review_draw(r, x, (int)v->sample, (uint64_t)v->seed, a, &rows, e);
     if (result == 0)

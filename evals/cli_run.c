@@ -84,7 +84,7 @@ static int run_and_report(int argc, char **argv, const struct settings *s, struc
     }
     if (r.was_complete) log_info("%s: is complete; nothing was run again", r.folder);
     struct buf terminal = {0};
-    result = run_report(r.folder, a, exit_code, &terminal, e);
+    result = run_report(r.folder, NULL, a, exit_code, &terminal, e);
     if (result == 0) printf(STR_FMT "%s/report.html\n", STR_ARG(buf_str(&terminal)), r.folder);
     buf_free(&terminal);
     return result;

@@ -73,7 +73,8 @@ static int score(struct scoring *s, struct arena *a, struct err *e) {
     struct record *r;
     struct experiment *x = NULL;
     TRY(record_open(s->folder, a, &r, e));
-    int result = load(s, r, a, &x, e);
+    int result = judge_need(r, "its replies cannot be judged again", e);
+    if (result == 0) result = load(s, r, a, &x, e);
     if (result == 0) result = score_record(r, x, a, &s->result, e);
     if (result == 0) result = summarize(r, x, a, &s->summary, e);
     if (result == 0 && s->json) print_json(s);

@@ -14,6 +14,7 @@ struct verification {
     const char *folder;
     struct buf findings;
     bool sound, without_prompts;
+    bool judged; // verdicts came again; else the texts for that are not kept
     int64_t planned, done, attempts;
     char identity_sha256[HASH_HEX_SIZE], ledger_sha256[HASH_HEX_SIZE];
     char evidence_sha256[HASH_HEX_SIZE]; // empty: nothing was watched
@@ -44,6 +45,7 @@ static int score_again(struct verification *v, struct arena *a, struct err *e) {
     struct experiment *x = NULL;
     bool same = false;
     TRY(record_open(v->folder, a, &r, e));
+    v->judged = judge_can(r);
     v->planned = r->trial_count;
     v->done = r->done_count;
     v->attempts = r->attempt_count;
@@ -82,7 +84,8 @@ static void print_text(const struct verification *v) {
            (long long)v->done, (long long)v->planned);
     if (v->attempts > v->done)
         printf(", %lld of them tried again", (long long)(v->attempts - v->done));
-    puts(v->without_prompts ? "; prompts not checked" : "");
+    fputs(v->without_prompts ? "; prompts not checked" : "", stdout);
+    puts(v->judged ? "" : "; verdicts not made again: the record does not keep its texts (retain)");
     if (v->identity_sha256[0] != '\0')
         printf("identity %s\nledger   %s\n", v->identity_sha256, v->ledger_sha256);
     if (v->evidence_sha256[0] != '\0') printf("evidence %s\n", v->evidence_sha256);
@@ -112,6 +115,7 @@ static void print_json(const struct verification *v) {
     }
     json_put(o, "sound", json_boolean(v->sound));
     json_put(o, "prompts_checked", json_boolean(!v->without_prompts));
+    json_put(o, "verdicts_checked", json_boolean(v->judged));
     json_put(o, "findings", findings);
     json_put(o, "planned", json_integer(v->planned));
     json_put(o, "recorded", json_integer(v->done));

@@ -287,9 +287,11 @@ struct experiment {
     // from --only and --limit; part of resolved.json, and the plan is then partial
     struct str *only; // "field=value" each
     int only_count;
-    int64_t limit;         // -1: none
-    const char *evidence;  // "off", "summary", "full"
-    bool evidence_asked;   // the file says so, or --set; else it is the default
+    int64_t limit;                     // -1: none
+    bool drops_prompts, drops_replies; // retain: the record keeps none
+    bool without_texts;                // read from a record that keeps no prompts
+    const char *evidence;              // "off", "summary", "full"
+    bool evidence_asked;               // the file says so, or --set; else it is the default
     const char **warnings; // what is allowed and seldom meant, "FILE:LINE:COLUMN: warning: ..."
     int warning_count;
     json_t *resolved; // all defaults and overrides filled in; owned by the arena's owner
@@ -328,6 +330,11 @@ int experiment_load(const char *path, const struct experiment_overrides *overrid
 int experiment_from_json(json_t *resolved, const char *path, const char *folder, struct arena *a,
                          struct experiment **out, struct err *e);
 void experiment_close(struct experiment *x); // drops `resolved`
+// resolved.json without what stands in prompts and without checks; experiment_from_json reads it.
+// The caller's.
+json_t *experiment_without_texts(const struct experiment *x);
+// resolved.json as the record of the experiment keeps it. The caller's.
+json_t *experiment_kept(const struct experiment *x);
 
 // SHA-256 of what the outcome depends on, without paths (DESIGN section 6, "the request"):
 // resolved.json with each path replaced by the SHA-256 of the file's content, then numerics and

@@ -69,6 +69,11 @@ static void build_models(struct load *l, const json_t *list) {
     }
 }
 
+static bool drops(struct load *l, const json_t *retain, const char *what) {
+    const char *word = load_word(l, retain, what);
+    return word != NULL && strcmp(word, "none") == 0;
+}
+
 void experiment_build(struct load *l, const json_t *resolved) {
     struct experiment *x = l->x;
     const json_t *o = json_object_get(resolved, "generation");
@@ -99,6 +104,10 @@ void experiment_build(struct load *l, const json_t *resolved) {
             x->arms[load_index(json_string_value(json_array_get(o, i)), arms)] = true;
     x->short_tokens = (int)load_integer(resolved, "short_tokens", 0);
     x->evidence = load_word(l, resolved, "evidence");
+    o = json_object_get(resolved, "retain");
+    x->drops_prompts = drops(l, o, "prompts");
+    x->drops_replies = drops(l, o, "replies");
+    x->without_texts = load_boolean(resolved, "without_texts");
     x->effective_level = (double)load_share(resolved, "effective_level") / 1e6;
     o = json_object_get(resolved, "tolerate");
     x->tolerate_errors_ppm = load_share(o, "errors");

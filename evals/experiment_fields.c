@@ -4,7 +4,22 @@
 #include <stdint.h>
 
 static const char *const arm_words[] = {"placed", "absent", "short", NULL};
+static const char *const retain_words[] = {"all", "none", NULL};
 static const char *const evidence_words[] = {"off", "summary", "full", NULL};
+
+static const struct field retain_fields[] = {
+    {.key = "prompts",
+     .type = FIELD_WORD,
+     .words = retain_words,
+     .fallback = "all",
+     .help = "none: no prompt, rule, variable or check, just their hashes, lengths and places"},
+    {.key = "replies",
+     .type = FIELD_WORD,
+     .words = retain_words,
+     .fallback = "all",
+     .help = "none: no reply or reasoning, just their hashes, lengths and verdicts"},
+    {.key = NULL},
+};
 
 const struct field experiment_fields[] = {
     {.key = "lacuna",
@@ -98,6 +113,11 @@ const struct field experiment_fields[] = {
      .words = evidence_words,
      .fallback = "summary",
      .help = "what is kept of where a model looks: means and strongest heads, or all heads"},
+    {.key = "retain",
+     .type = FIELD_OBJECT,
+     .flags = FIELD_OPTIONAL,
+     .fields = retain_fields,
+     .help = "which texts the record keeps; without it, all"},
     {.key = "tolerate",
      .type = FIELD_OBJECT,
      .fields = tolerate_fields,
@@ -131,5 +151,9 @@ const struct field experiment_fields[] = {
      .least = -1,
      .most = INT32_MAX,
      .help = "from --limit"},
+    {.key = "without_texts",
+     .type = FIELD_BOOLEAN,
+     .flags = FIELD_STORED,
+     .help = "of a record that keeps no prompts"},
     {.key = NULL},
 };

@@ -152,10 +152,25 @@ static void compare_hash(const struct record *r, const char *key, const char *he
 static void compare_hashes(const struct record *r, const struct experiment *x, struct buf *findings,
                            bool *sound) {
     char hex[HASH_HEX_SIZE];
-    experiment_checks_sha256(x, hex);
-    compare_hash(r, "checks_sha256", hex, findings, sound);
+    if (!x->without_texts) {
+        experiment_checks_sha256(x, hex);
+        compare_hash(r, "checks_sha256", hex, findings, sound);
+    }
     experiment_analysis_sha256(x, hex);
     compare_hash(r, "analysis_sha256", hex, findings, sound);
+}
+
+bool judge_can(const struct record *r) {
+    return !r->drops_prompts && !r->drops_replies;
+}
+
+int judge_need(const struct record *r, const char *what, struct err *e) {
+    if (judge_can(r)) return 0;
+    FAIL(e, ERR_RECORD, "%s: the record keeps no %s (retain), so %s", r->folder,
+         !r->drops_prompts   ? "replies"
+         : !r->drops_replies ? "prompts, variables and checks"
+                             : "texts",
+         what);
 }
 
 int judge_trust(const struct record *r, const struct experiment *x, struct err *e) {
@@ -176,6 +191,7 @@ int judge_again(const struct record *r, const struct experiment *x, struct buf *
                 bool *sound, struct err *e) {
     *sound = true;
     compare_hashes(r, x, findings, sound);
+    if (!judge_can(r)) return 0;
     struct check_set *patterns = check_set_open();
     struct arena *a = arena_create("judge");
     int result = 0;

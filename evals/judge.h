@@ -24,8 +24,15 @@ int judge_explain(const struct experiment *x, struct check_set *patterns,
 // tolerances that the identity names.
 int judge_trust(const struct record *r, const struct experiment *x, struct err *e);
 
-// Scores every recorded reply again and compares: what differs from the recorded verdicts, and
-// hashes of the identity that the experiment no longer has, are appended to `findings`, one a line.
+// Can its replies be judged again? Not without replies, nor without checks and variables, which go
+// with the prompts.
+bool judge_can(const struct record *r);
+// ERR_RECORD when they cannot; `what` cannot be done.
+int judge_need(const struct record *r, const char *what, struct err *e);
+
+// Scores every recorded reply again, where that can be, and compares: what differs from the
+// recorded verdicts, and hashes of the identity that the experiment no longer has, are appended to
+// `findings`, one a line.
 int judge_again(const struct record *r, const struct experiment *x, struct buf *findings,
                 bool *sound, struct err *e);
 

@@ -173,8 +173,7 @@ static void finish(struct planner *p, struct plan *out) {
 }
 
 // Fillers and prompts go before the plan line that names them.
-static int store(struct planner *p, const struct plan *plan, struct record_writer *w,
-                 struct err *e) {
+static int store_prompts(struct planner *p, struct record_writer *w, struct err *e) {
     for (int64_t i = 0; i < p->count; i++) {
         struct draft *d = p->drafts[i];
         char sha256[HASH_HEX_SIZE];
@@ -187,8 +186,21 @@ static int store(struct planner *p, const struct plan *plan, struct record_write
             FAIL(e, ERR_RECORD, "%s: the stored prompt has the hash %s instead of %s", d->t.key,
                  sha256, d->t.prompt_sha256);
     }
+    return 0;
+}
+
+static int store(struct planner *p, const struct plan *plan, struct record_writer *w,
+                 struct err *e) {
+    if (!p->x->drops_prompts) TRY(store_prompts(p, w, e));
     for (int64_t i = 0; i < p->count; i++) TRY(record_put_plan(w, &plan->trials[i], e));
     return 0;
+}
+
+// Texts that the record does not keep are needed all the same while it is made.
+static void hold_prompts(struct planner *p, struct plan *out) {
+    out->prompts = arena_array(p->a, (size_t)p->count + 1, sizeof *out->prompts);
+    for (int64_t i = 0; i < p->count; i++)
+        out->prompts[i] = (struct record_prompt){p->drafts[i]->parts, p->drafts[i]->part_count};
 }
 
 int plan_make(const struct experiment *x, struct provider *const *providers,
@@ -199,6 +211,7 @@ int plan_make(const struct experiment *x, struct provider *const *providers,
     int result = planner_open(x, providers, a, &p, e);
     if (result == 0) result = collect(&p, e);
     if (result == 0) finish(&p, out);
+    if (result == 0 && x->drops_prompts) hold_prompts(&p, out);
     if (result == 0 && w != NULL) result = store(&p, out, w, e);
     planner_close(&p);
     return result;

@@ -16,7 +16,8 @@ struct plan {
     struct record_trial *trials; // in execution order
     int64_t trial_count;
     int64_t prompt_tokens, shared_tokens, reply_tokens_most; // sums
-    int64_t equal_groups; // groups of trials with equal ids and equal sampling stream
+    int64_t equal_groups;          // groups of trials with equal ids and equal sampling stream
+    struct record_prompt *prompts; // [trial_count] where the record is to keep none, else NULL
     const char **warnings;
     int warning_count;
     bool partial;

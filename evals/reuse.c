@@ -121,6 +121,9 @@ int reuse_open(const struct experiment *x, struct provider *const *providers,
                              "it has without being told",
                              folders[i]);
         if (result == 0) result = record_open(folders[i], a, &s->shown.record, e);
+        if (result == 0 && s->shown.record->drops_replies)
+            result = ERR_SET(e, ERR_USAGE, "--reuse %s: the record keeps no replies (retain)",
+                             folders[i]);
         if (result == 0) look_at_models(u, s, providers, identity, a);
     }
     if (result == 0)

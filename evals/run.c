@@ -97,10 +97,12 @@ int run_record_one(struct run *r, const struct record_trial *t, struct record_ou
         struct reply reply = judge_reply_of(o);
         TRY(judge_reply(r->x, r->patterns, t, &reply, a, &o->verdicts, &o->verdict_count, e));
     }
+    struct record_outcome kept = *o;
+    record_forget_reply(&kept, r->x->drops_prompts, r->x->drops_replies, a);
     if (r->again)
-        TRY(run_again_put(r, o, e));
+        TRY(run_again_put(r, &kept, e));
     else
-        TRY(record_put_outcome(r->writer, o, timing, e));
+        TRY(record_put_outcome(r->writer, &kept, timing, e));
     r->work_done += r->work != NULL ? r->work[t->trial] : 1;
     progress_update(&r->progress, r->work_done, (uint64_t)++r->trials_done);
     return 0;
@@ -178,7 +180,8 @@ static int reuse(struct run *r, const struct group *g, bool *reused, struct err 
     if (r->again) return 0;
     for (int64_t at = t->trial - 1; at >= 0 && plan_same_prompt(&plan[at], t); at--) {
         const struct record_outcome *known = r->record->outcomes[at];
-        if (known == NULL || known->status != STATUS_OK || !same_reply_asked(&plan[at], t))
+        if (known == NULL || known->status != STATUS_OK || known->forgotten ||
+            !same_reply_asked(&plan[at], t))
             continue;
         struct arena *a = arena_create("trial");
         struct record_outcome o = *known;
@@ -399,19 +402,19 @@ static int run_pass(struct run *r, bool errors, struct err *e) {
 
 struct setup {
     struct provider **providers;
-    json_t *identity, *manifest;
+    json_t *identity, *manifest, *resolved;
     char request_sha256[HASH_HEX_SIZE];
     struct record_writer *writer;
     enum record_state state;
-    bool done; // nothing is left to do
+    struct plan plan; // of a run that planned, or whose record keeps no prompts
+    bool done;        // nothing is left to do
     struct reuse *reuse;
 };
 
 static int make_plan(const struct experiment *x, struct setup *s, struct arena *a, struct err *e) {
-    struct plan plan;
     char plan_sha256[HASH_HEX_SIZE];
-    TRY(plan_make(x, s->providers, s->writer, a, &plan, e));
-    for (int i = 0; i < plan.warning_count; i++) log_warn("%s", plan.warnings[i]);
+    TRY(plan_make(x, s->providers, s->writer, a, &s->plan, e));
+    for (int i = 0; i < s->plan.warning_count; i++) log_warn("%s", s->plan.warnings[i]);
     TRY(record_plan_done(s->writer, plan_sha256, e));
     json_decref(s->identity);
     s->identity = run_identity(x, s->providers, s->request_sha256, plan_sha256);
@@ -462,6 +465,7 @@ static int set_up(const struct experiment *x, const struct run_options *options,
     TRY(run_providers_open(x, options, a, &s->providers, e));
     s->identity = run_identity(x, s->providers, s->request_sha256, NULL);
     s->manifest = run_manifest(x, s->providers);
+    s->resolved = experiment_kept(x);
     tell_backends(x, s->providers);
     if (options->reuse_count > 0)
         TRY(reuse_open(x, s->providers, s->identity, folder, options->reuse, options->reuse_count,
@@ -472,8 +476,10 @@ static int set_up(const struct experiment *x, const struct run_options *options,
     if (!file_exists(folder) && options->reuse_count == 0)
         run_hint_at_score(x, options, s->identity, a);
     struct record_header header = {.folder = folder,
-                                   .experiment_yaml = x->source,
-                                   .resolved = x->resolved,
+                                   .experiment_yaml =
+                                       x->drops_prompts ? (struct str){0} : x->source,
+                                   .drops_prompts = x->drops_prompts,
+                                   .resolved = s->resolved,
                                    .identity = s->identity};
     TRY(run_read_baselines(x, a, &header, e));
     TRY(record_writer_open(&header, s->request_sha256, &s->writer, &s->state, e));
@@ -483,12 +489,26 @@ static int set_up(const struct experiment *x, const struct run_options *options,
         if (options->shard_count == 0) TRY(run_again_left(x, folder, a, &left, e));
         s->done = !left;
     }
-    return s->done ? 0 : record_resume(s->writer, s->identity, s->manifest, e);
+    if (s->done) return 0;
+    if (x->drops_prompts) TRY(plan_make(x, s->providers, NULL, a, &s->plan, e));
+    return record_resume(s->writer, s->identity, s->manifest, e);
+}
+
+int run_record_open(struct run *r, const char *folder, struct arena *a, struct err *e) {
+    struct record *record;
+    TRY(record_open(folder, a, &record, e));
+    if (r->plan != NULL &&
+        record_take_plan(record, r->plan->trials, r->plan->prompts, r->plan->trial_count, e) != 0) {
+        record_close(record);
+        return -1;
+    }
+    r->record = record;
+    return 0;
 }
 
 static int run_all(struct run *r, const char *folder, struct arena *a, struct run_result *out,
                    struct err *e) {
-    TRY(record_open(folder, a, &r->record, e));
+    TRY(run_record_open(r, folder, a, e));
     bool merging = r->options->shard_count > 0;
     int result = run_cost_begin(r, e);
     if (result == 0) result = run_served_begin(r, a, e);
@@ -512,8 +532,9 @@ static int run_all(struct run *r, const char *folder, struct arena *a, struct ru
                                    : out->done < out->planned ? "merged"
                                                               : "complete",
                                    NULL, e);
-    // What went wrong counts, whether or not it can be noted.
-    record_note_session(r->writer, "error", e != NULL ? e->text : NULL, NULL);
+    // What went wrong counts, whether or not it can be noted. Messages may quote texts.
+    const bool quotes = r->x->drops_prompts || r->x->drops_replies;
+    record_note_session(r->writer, "error", e != NULL && !quotes ? e->text : NULL, NULL);
     return -1;
 }
 
@@ -540,6 +561,7 @@ int run_experiment(const struct experiment *x, const struct run_options *options
     } else if (result == 0) {
         struct run r = {
             .x = x, .options = options, .writer = s.writer, .reuse = s.reuse, .arena = a};
+        if (x->drops_prompts) r.plan = &s.plan;
         if (gethostname(r.host, sizeof r.host - 1) != 0 || !utf8_valid(str_from(r.host)))
             r.host[0] = '\0';
         r.patterns = check_set_open();
@@ -550,6 +572,7 @@ int run_experiment(const struct experiment *x, const struct run_options *options
     record_writer_close(s.writer);
     json_decref(s.identity);
     json_decref(s.manifest);
+    json_decref(s.resolved);
     atomic_store(&interrupted, false);
     return result;
 }

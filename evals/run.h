@@ -40,8 +40,13 @@ int run_experiment(const struct experiment *x, const struct run_options *options
                    struct run_result *out, struct err *e);
 void run_interrupt(void);
 
-// Writes report.html, report.md, results.csv and junit.xml from the record of a folder.
-int run_report(const char *folder, struct arena *a, int *exit_code, struct buf *terminal,
-               struct err *e);
+struct report_options {
+    const char *folder; // where reports go; NULL: into the record's
+    bool without_texts; // nothing of a prompt, a reply or a check stands in them
+};
+// Writes report.html, report.md, results.csv and junit.xml from the record of a folder. `options`
+// NULL: as they are made by a run.
+int run_report(const char *folder, const struct report_options *options, struct arena *a,
+               int *exit_code, struct buf *terminal, struct err *e);
 
 #endif

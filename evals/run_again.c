@@ -28,13 +28,12 @@ int run_again_put(struct run *r, const struct record_outcome *o, struct err *e) 
 }
 
 int run_again(struct run *r, struct arena *a, struct err *e) {
-    struct record *now; // with the outcomes of this start
+    struct record *before = r->record;
     int64_t *trials;
     if (!is_asked_for(r->x)) return 0;
-    TRY(record_open(r->record->folder, a, &now, e));
-    record_close(r->record);
-    r->record = now;
-    const int64_t count = again_missing(r->x, now, a, &trials);
+    TRY(run_record_open(r, before->folder, a, e)); // with the outcomes of this start
+    record_close(before);
+    const int64_t count = again_missing(r->x, r->record, a, &trials);
     if (count == 0) return 0;
     r->again = true;
     r->work_done = 0;

@@ -4,6 +4,7 @@
 
 #include "engine/base/log.h"
 #include "evals/check.h"
+#include "evals/plan.h"
 #include "evals/reuse.h"
 #include "evals/run.h"
 #include "evals/served.h"
@@ -13,6 +14,7 @@ struct run {
     const struct run_options *options;
     struct record_writer *writer;
     struct record *record;       // plan, prompts, and what was recorded before this start
+    struct plan *plan;           // where the record keeps no prompts, else NULL
     struct reuse *reuse;         // older records; NULL: none were named
     struct reuse_reply *replies; // [trial] what they have; NULL: nothing
     struct check_set *patterns;
@@ -35,6 +37,8 @@ bool run_is_interrupted(void);
 // Asks for these trials, ascending: models one after the other, as they stand in the plan.
 int run_models(struct run *r, const int64_t *trials, int64_t count, struct err *e);
 
+// Opens the record of the run, with the prompts that it does not keep.
+int run_record_open(struct run *r, const char *folder, struct arena *a, struct err *e);
 // A line of timings.jsonl, as far as it says which trial, when and where. The caller's.
 json_t *run_timing(const struct run *r, const struct record_trial *t);
 // The answer in a reply to this trial.

@@ -3,6 +3,7 @@
 #include "engine/base/file.h"
 #include "evals/evidence.h"
 #include "evals/gates.h"
+#include "evals/judge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,15 @@ static json_t *identity_model(const struct experiment_model *m, const struct pro
     return o;
 }
 
+// Only what is not kept is said.
+static void put_retain(json_t *o, const struct experiment *x) {
+    if (!x->drops_prompts && !x->drops_replies) return;
+    json_t *retain = json_object();
+    json_put(retain, "prompts", json_text_c(x->drops_prompts ? "none" : "all"));
+    json_put(retain, "replies", json_text_c(x->drops_replies ? "none" : "all"));
+    json_put(o, "retain", retain);
+}
+
 json_t *run_identity(const struct experiment *x, struct provider *const *providers,
                      const char *request_sha256, const char *plan_sha256) {
     char hex[HASH_HEX_SIZE];
@@ -156,6 +166,7 @@ json_t *run_identity(const struct experiment *x, struct provider *const *provide
     experiment_analysis_sha256(x, hex);
     json_put(o, "analysis_sha256", json_text_c(hex));
     put_baselines(o, x);
+    put_retain(o, x);
     json_put(o, "generation", identity_generation(&x->generation));
     json_put(o, "evidence", identity_word(x, providers, evidence_word));
     json_put(o, "numerics", identity_word(x, providers, numerics_of));
@@ -264,7 +275,9 @@ json_t *run_manifest(const struct experiment *x, struct provider *const *provide
     hash_bytes(x->source.p, x->source.n, hex);
     json_put(o, "experiment_file_sha256", json_text_c(hex));
     struct buf resolved = {0};
-    json_pretty(x->resolved, &resolved);
+    json_t *kept = experiment_kept(x);
+    json_pretty(kept, &resolved);
+    json_decref(kept);
     buf_add_char(&resolved, '\n'); // as the record writes it
     hash_bytes(resolved.p, resolved.n, hex);
     buf_free(&resolved);
@@ -304,6 +317,7 @@ int run_whole_experiment(const struct record *r, struct arena *a, struct experim
                          struct err *e) {
     struct str source;
     if (r->resolved == NULL) FAIL(e, ERR_RECORD, "%s/resolved.json: is missing", r->folder);
+    TRY(judge_need(r, "it cannot be merged from it", e));
     const char *said = json_string_value(json_object_get(r->manifest, "experiment_path"));
     const char *copy = path_join(a, r->folder, "experiment.yaml");
     TRY(file_read(copy, EXPERIMENT_BYTES_MOST, a, &source, e));

@@ -39,6 +39,7 @@ void run_hint_at_score(const struct experiment *x, const struct run_options *opt
 
 // The folder that relative paths of the record's experiment start from.
 const char *run_origin(const struct record *r, struct arena *a);
+
 // The experiment of a record, from its resolved.json; paths start from `folder`.
 int run_recorded_experiment(const struct record *r, const char *folder, struct arena *a,
                             struct experiment **out, struct err *e);

@@ -80,7 +80,8 @@ static void take_constraints(const struct experiment *x, struct arena *a, struct
     s->constraint_kinds = arena_array(a, n, sizeof *s->constraint_kinds);
     for (int i = 0; i < x->constraint_count; i++) {
         s->constraints[i] = x->constraints[i].id;
-        s->constraint_texts[i] = str_to_c(a, x->constraints[i].text);
+        s->constraint_texts[i] =
+            x->without_texts ? "(not kept)" : str_to_c(a, x->constraints[i].text);
         s->constraint_kinds[i] = kinds[x->constraints[i].kind];
     }
 }

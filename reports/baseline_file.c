@@ -115,7 +115,7 @@ static int take_outcome(const struct baseline *b, const struct record_trial *p,
     if (o->status != STATUS_OK) return 0;
     char hex[HASH_HEX_SIZE];
     t->verdicts = take_verdicts(b, o, a);
-    hash_bytes(o->reply.p, o->reply.n, hex);
+    record_reply_sha256(o, hex);
     cut_hash(hex, t->reply);
     if (o->ids != NULL) {
         hash_ids(o->ids, o->id_count, hex);

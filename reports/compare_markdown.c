@@ -77,6 +77,10 @@ static void add_reply(const struct record_outcome *o, struct buf *out) {
         buf_add_c(out, "hash only");
         return;
     }
+    if (o->forgotten) {
+        buf_printf(out, "not kept, SHA-256 %.12s", o->reply_sha256);
+        return;
+    }
     struct str head = str_head(o->reply, REPLY_BYTES_MOST);
     escape_markdown(out, head);
     if (head.n < o->reply.n) buf_add_c(out, " ...");

@@ -57,7 +57,7 @@ static void add_rows(const struct comparison *c, struct buf *out) {
 
 // One line, quoted as JSON does, cut at a character.
 static void add_reply(const char *label, const struct record_outcome *o, struct buf *out) {
-    if (o == NULL) return;
+    if (o == NULL || o->forgotten) return;
     struct str head = str_head(o->reply, REPLY_BYTES_SHOWN);
     json_t *holder = json_object();
     json_put_bytes(holder, "reply", head);

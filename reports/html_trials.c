@@ -120,6 +120,7 @@ static void add_found(const char *what, const char *constraint, const struct str
     for (int i = 0; i < count; i++) {
         buf_printf(out, "; %s for ", what);
         escape_html_c(out, constraint);
+        if (texts == NULL) continue; // not kept
         buf_add_c(out, ": <bdi>");
         escape_html(out, texts[i]);
         buf_add_c(out, "</bdi>");
@@ -132,6 +133,26 @@ static void add_beside_answer(struct str text, struct buf *out) {
     buf_add_c(out, "<span class=\"soft\">");
     escape_html(out, text);
     buf_add_c(out, "</span>");
+}
+
+static void add_words(const struct record_outcome *o, struct buf *out) {
+    if (o->forgotten) {
+        buf_printf(out,
+                   "<p class=\"soft\">Its text is not kept: %zu bytes, SHA-256 <code>%s</code>."
+                   "</p>\n",
+                   o->reply_bytes, o->reply_sha256);
+        return;
+    }
+    if (o->reasoning.n > 0) {
+        buf_add_c(out, "<details><summary>Reasoning</summary><div><pre dir=\"auto\">");
+        escape_html(out, o->reasoning);
+        buf_add_c(out, "</pre></div></details>\n");
+    }
+    buf_add_c(out, "<pre dir=\"auto\">");
+    add_beside_answer(str_slice(o->reply, 0, o->answer[0]), out);
+    escape_html(out, str_slice(o->reply, o->answer[0], o->answer[1]));
+    add_beside_answer(str_slice(o->reply, o->answer[1], o->reply.n), out);
+    buf_add_c(out, "</pre>\n");
 }
 
 void html_reply(const struct record_outcome *o, struct buf *out) {
@@ -158,16 +179,7 @@ void html_reply(const struct record_outcome *o, struct buf *out) {
         escape_html_c(out, v->constraint);
     }
     buf_add_c(out, "</p>\n");
-    if (o->reasoning.n > 0) {
-        buf_add_c(out, "<details><summary>Reasoning</summary><div><pre dir=\"auto\">");
-        escape_html(out, o->reasoning);
-        buf_add_c(out, "</pre></div></details>\n");
-    }
-    buf_add_c(out, "<pre dir=\"auto\">");
-    add_beside_answer(str_slice(o->reply, 0, o->answer[0]), out);
-    escape_html(out, str_slice(o->reply, o->answer[0], o->answer[1]));
-    add_beside_answer(str_slice(o->reply, o->answer[1], o->reply.n), out);
-    buf_add_c(out, "</pre>\n");
+    add_words(o, out);
 }
 
 static int add_evidence(const struct record *r, int64_t number, struct buf *out, struct err *e) {
@@ -225,7 +237,8 @@ int html_trials(const struct record *r, const struct summary *s, struct buf *out
                         .has_prompts = record_has_prompts(r)};
     buf_printf(out,
                "<h2>Trials</h2>\n<p class=\"soft\">Key: model / arm / length / placement / "
-               "repeat / sample. Constraints are marked in the prompt.%s",
+               "repeat / sample.%s%s",
+               view.has_prompts ? " Constraints are marked in the prompt." : "",
                view.has_prompts && !view.whole_prompts
                    ? " Prompts are shown around their constraints; `lacuna prompt RUN KEY` prints "
                      "them whole."

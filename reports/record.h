@@ -17,6 +17,8 @@
 
 #define RECORD_FORMAT 1
 
+struct record;
+
 // ---- a planned trial: one line of plan.jsonl ----
 #define RECORD_SHARED_VARS "*" // in place of the constraint: a variable that all of them share
 struct record_var {
@@ -87,9 +89,9 @@ struct record_verdict {
     bool thought;   // not met, but what was thought before the answer meets it
     bool has_match;
     size_t match[2];  // byte range in the reply (or in what `in` names)
-    struct str *near; // right shape, wrong value
+    struct str *near; // right shape, wrong value; NULL with a count: the texts are not kept
     int near_count;
-    struct str *copied; // values of distractors
+    struct str *copied; // values of distractors; likewise
     int copied_count;
 };
 // ---- attention: one line of evidence.jsonl for each ok line of trials.jsonl whose model was
@@ -134,7 +136,11 @@ struct record_outcome {
     const char *reason_code, *reason_text; // invalid, error
     struct str reply;
     struct str reasoning; // that a server gave apart from the reply; n 0: nothing
-    int32_t *ids;         // NULL when the provider has none
+    // Of texts that are not kept (record_forget_reply); both of them are empty then.
+    bool forgotten;
+    char reply_sha256[HASH_HEX_SIZE], reasoning_sha256[HASH_HEX_SIZE];
+    size_t reply_bytes, reasoning_bytes;
+    int32_t *ids; // NULL when the provider has none
     size_t id_count;
     int tokens;             // of the reply; -1: a server did not say
     bool reasoning_counted; // of them, or beside them, what was thought
@@ -149,6 +155,15 @@ struct record_outcome {
     const struct record_evidence *evidence;
 };
 
+// ---- texts that must not be kept ----
+// A trial without what stands in its prompt: values of variables and distractors, words.
+void record_forget_prompt(struct record_trial *t, struct arena *a);
+// An outcome without its reply, or (`prompts`) without what its verdict and its error quote of the
+// prompt. In place, all three; new lists are in the arena.
+void record_forget_reply(struct record_outcome *o, bool prompts, bool replies, struct arena *a);
+// The same for a whole record in memory: nothing of a prompt or a reply is left in it.
+void record_forget_texts(struct record *r, struct arena *a);
+
 // ---- stored inputs ----
 // A prompt is a list of parts; a part is literal text or a range of a stored filler.
 struct record_part {
@@ -162,8 +177,9 @@ struct record_part {
 struct record_writer;
 
 struct record_header {
-    const char *folder; // runs/NAME-<12 hex> or -o
-    struct str experiment_yaml;
+    const char *folder;         // runs/NAME-<12 hex> or -o
+    struct str experiment_yaml; // p NULL: not kept
+    bool drops_prompts;         // there is no inputs/
     const json_t *resolved;
     // What is known of the identity before planning, or NULL: only to name the fields that differ
     // when the folder holds the run of another request.
@@ -232,8 +248,9 @@ struct record {
     int64_t trial_count;
     struct record_outcome **outcomes; // [trial_count], NULL: not yet run
     int64_t done_count, attempt_count;
-    bool partial; // --only or --limit
-    bool torn;    // the ledger ends in a line that was cut; it is left out here
+    bool drops_prompts, drops_replies; // by the experiment's `retain`
+    bool partial;                      // --only or --limit
+    bool torn; // the ledger ends in a line that was cut; it is left out here
     // Empty: no model was watched.
     char evidence_sha256[HASH_HEX_SIZE];
     char again_sha256[HASH_HEX_SIZE]; // empty: nothing was asked twice
@@ -243,11 +260,17 @@ struct record {
     struct record_evidence_lines *evidence; // NULL: no model was watched
     struct record_again *again;             // NULL: nothing was asked twice
     struct record_map *keys;
-    struct record_inputs *inputs; // NULL: the record was passed on without its prompts
+    struct record_inputs *inputs;        // NULL: the record was passed on without its prompts
+    const struct record_prompt *prompts; // [trial_count], taken; NULL: none were
+    struct record_map *prompt_trials;    // of taken prompts: hash to trial
 };
 int record_open(const char *folder, struct arena *a, struct record **out, struct err *e);
 void record_close(struct record *r);
 int64_t record_find(const struct record *r, const char *key); // trial number, or -1
+// Of the reply's text, whether or not it is kept.
+void record_reply_sha256(const struct record_outcome *o, char hex[HASH_HEX_SIZE]);
+// Are reply and reasoning the same?
+bool record_same_words(const struct record_outcome *a, const struct record_outcome *b);
 // Did two trials end alike, with one reply?
 bool record_same_reply(const struct record_outcome *a, const struct record_outcome *b);
 
@@ -271,6 +294,15 @@ int record_get_evidence(const struct record *r, int64_t trial, struct arena *a,
                         const struct record_evidence **out, struct err *e);
 // Would both be the same line of a record?
 bool record_same_evidence(const struct record_evidence *a, const struct record_evidence *b);
+
+// What a record does not keep of its plan, made again: trials with their variables, and their
+// prompts. They must be the recorded ones by key and hashes (ERR_RECORD). Borrowed.
+struct record_prompt {
+    const struct record_part *parts;
+    size_t count;
+};
+int record_take_plan(struct record *r, struct record_trial *trials,
+                     const struct record_prompt *prompts, int64_t count, struct err *e);
 
 // The prompt of a trial, byte for byte, as parts (fillers resolved) and as one text.
 int record_get_prompt(const struct record *r, const char *prompt_sha256, struct arena *a,

@@ -14,9 +14,10 @@ static int check_again(const struct record_again *again, const struct record_out
     return 0;
 }
 
-int record_again_open(const char *folder, const char identity_sha256[HASH_HEX_SIZE],
-                      const struct record_trial *trials, int64_t trial_count, struct arena *a,
-                      struct record_again **out, struct err *e) {
+int record_again_open(const char *folder, const json_t *identity,
+                      const char identity_sha256[HASH_HEX_SIZE], const struct record_trial *trials,
+                      int64_t trial_count, struct arena *a, struct record_again **out,
+                      struct err *e) {
     struct record_lines lines;
     const char *path = path_join(a, folder, "again.jsonl");
     *out = NULL;
@@ -33,6 +34,7 @@ int record_again_open(const char *folder, const char identity_sha256[HASH_HEX_SI
     while (result == 0 && record_lines_next(&lines, &line, where)) {
         struct record_outcome *o = arena_alloc(a, sizeof *o);
         result = record_ledger_line(line, where, again->count, again->last_sha256, a, o, e);
+        if (result == 0) result = record_check_kept(o, record_drops(identity, "replies"), where, e);
         if (result == 0) result = check_again(again, o, trials, trial_count, where, e);
         if (result != 0) break;
         hash_bytes(line.p, line.n, again->last_sha256);
@@ -49,8 +51,7 @@ const struct record_outcome *record_get_again(const struct record *r, int64_t tr
 }
 
 bool record_same_text(const struct record_outcome *a, const struct record_outcome *b) {
-    return str_equal(a->reply, b->reply) && str_equal(a->reasoning, b->reasoning) &&
-           strcmp(a->finish, b->finish) == 0;
+    return record_same_words(a, b) && strcmp(a->finish, b->finish) == 0;
 }
 
 bool record_same_verdicts(const struct record_outcome *a, const struct record_outcome *b) {

@@ -15,8 +15,9 @@ struct record_again {
     char sha256[HASH_HEX_SIZE];      // of all whole lines
 };
 // *out NULL: there is no file. Each line must be an ok outcome of a planned trial, the only one.
-int record_again_open(const char *folder, const char identity_sha256[HASH_HEX_SIZE],
-                      const struct record_trial *trials, int64_t trial_count, struct arena *a,
-                      struct record_again **out, struct err *e);
+int record_again_open(const char *folder, const json_t *identity,
+                      const char identity_sha256[HASH_HEX_SIZE], const struct record_trial *trials,
+                      int64_t trial_count, struct arena *a, struct record_again **out,
+                      struct err *e);
 
 #endif

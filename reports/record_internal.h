@@ -51,6 +51,11 @@ int record_ledger_line(struct str line, const char *where, int64_t number, const
 int record_plan_line(struct str line, const char *where, int64_t number, struct arena *a,
                      struct record_trial *out, struct err *e);
 
+// Does the identity say that texts of this kind ("prompts", "replies") are not kept?
+bool record_drops(const json_t *identity, const char *what);
+// A line has its reply's texts where the identity says that they are kept, and nowhere else.
+int record_check_kept(const struct record_outcome *o, bool drops_replies, const char *where,
+                      struct err *e);
 // Reads identity.json: *o is the caller's, sha256 of the file's bytes.
 int record_identity_read(const char *path, json_t **o, char sha256[HASH_HEX_SIZE], struct err *e);
 

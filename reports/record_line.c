@@ -388,8 +388,7 @@ static void put_server(json_t *reply, const struct record_server *s) {
 
 static json_t *write_reply(const struct record_outcome *o) {
     json_t *reply = json_object();
-    json_put_bytes(reply, "text", o->reply);
-    if (o->reasoning.n > 0) json_put_bytes(reply, "reasoning", o->reasoning);
+    record_words_write(o, reply);
     json_put(reply, "ids", write_ids(o));
     json_put(reply, "tokens", o->tokens < 0 ? json_null() : json_integer(o->tokens));
     if (o->reasoning_counted) put_integer(reply, "reasoning_tokens", o->reasoning_tokens);
@@ -401,7 +400,9 @@ static json_t *write_reply(const struct record_outcome *o) {
 }
 
 // A part of a reply is a string; one whose bytes are not UTF-8 is an object with its base64.
+// Of texts that are not kept their number.
 static json_t *write_texts(const struct str *texts, int count) {
+    if (texts == NULL) return json_integer(count);
     json_t *list = json_array();
     for (int i = 0; i < count; i++) {
         json_t *holder = json_object();
@@ -485,10 +486,7 @@ static int read_reply(const json_t *o, const char *where, struct arena *a,
     json_t *reply = json_object_get(o, "reply"), *answer;
     if (reply == NULL && out->status != STATUS_OK) return 0;
     TRY(json_need_object(o, "reply", where, &reply, e));
-    TRY(json_get_bytes(reply, "text", where, a, &out->reply, e));
-    if (json_object_get(reply, "reasoning") != NULL ||
-        json_object_get(reply, "reasoning_base64") != NULL)
-        TRY(json_get_bytes(reply, "reasoning", where, a, &out->reasoning, e));
+    TRY(record_words_read(reply, where, a, out, e));
     TRY(read_ids(reply, where, a, out, e));
     out->tokens = -1;
     if (!json_is_null(json_object_get(reply, "tokens")))
@@ -506,7 +504,7 @@ static int read_reply(const json_t *o, const char *where, struct arena *a,
     TRY(read_name(reply, "finish", where, finishes, 6, &finish, e));
     out->finish = finishes[finish];
     TRY(json_need_array(reply, "answer", where, &answer, e));
-    return need_pair(answer, "answer", where, out->reply.n, out->answer, e);
+    return need_pair(answer, "answer", where, out->reply_bytes, out->answer, e);
 }
 
 // A list that may be absent.
@@ -514,6 +512,7 @@ static int read_texts(const json_t *o, const char *key, const char *where, struc
                       struct str **texts, int *text_count, struct err *e) {
     const json_t *list = json_object_get(o, key);
     if (list == NULL) return 0;
+    if (json_is_integer(list)) return need_int(o, key, where, text_count, e);
     if (!json_is_array(list)) FAIL(e, ERR_INPUT, "%s: \"%s\" is not an array", where, key);
     size_t count = json_array_size(list);
     *texts = arena_array(a, count, sizeof **texts);
@@ -541,7 +540,8 @@ static int read_verdict(const json_t *o, const char *where, struct arena *a,
     TRY(maybe_copy(o, "by", where, a, &out->by, e));
     TRY(maybe_copy(o, "in", where, a, &out->in, e));
     out->thought = json_is_true(json_object_get(o, "thought"));
-    const size_t looked_at = out->in != NULL && of->reasoning.n > 0 ? of->reasoning.n : of->reply.n;
+    const size_t looked_at =
+        out->in != NULL && of->reasoning_bytes > 0 ? of->reasoning_bytes : of->reply_bytes;
     const json_t *match = json_object_get(o, "match");
     if (match != NULL && !json_is_null(match)) {
         TRY(need_pair(match, "match", where, looked_at, out->match, e));

@@ -23,4 +23,10 @@ int record_need_range(const json_t *o, const char *key, const char *where, int64
 int record_need_hash(const json_t *o, const char *key, const char *where, char out[HASH_HEX_SIZE],
                      struct err *e);
 
+// record_forget.c: the texts of a reply, or in place of those that are not kept "sha256" and
+// "bytes".
+void record_words_write(const struct record_outcome *o, json_t *reply);
+int record_words_read(const json_t *reply, const char *where, struct arena *a,
+                      struct record_outcome *out, struct err *e);
+
 #endif

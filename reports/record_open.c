@@ -164,10 +164,11 @@ static int start_planning(struct record_writer *w, const struct record_header *h
         TRY(result);
     }
     TRY(remove_left_over(w, w->folder, e));
-    TRY(file_write_atomic(record_path(w, "experiment.yaml"), header->experiment_yaml, e));
+    if (header->experiment_yaml.p != NULL)
+        TRY(file_write_atomic(record_path(w, "experiment.yaml"), header->experiment_yaml, e));
     TRY(write_json(w, "resolved.json", header->resolved, e));
     TRY(keep_baselines(w, header, e));
-    TRY(record_inputs_writer_open(w->folder, &w->inputs, e));
+    if (!header->drops_prompts) TRY(record_inputs_writer_open(w->folder, &w->inputs, e));
     TRY(file_log_open(record_path(w, "plan.jsonl"), &w->plan, e));
     w->plan_hash = hash_open();
     return 0;
@@ -202,6 +203,7 @@ int record_writer_open(const struct record_header *header, const char *request_s
     if (w == NULL) mem_exhausted("the writer of a record", sizeof *w);
     w->arena = arena_create("record");
     w->folder = arena_strdup(w->arena, header->folder);
+    w->drops_prompts = header->drops_prompts;
     memcpy(w->request_sha256, request_sha256, HASH_HEX_SIZE);
     w->sessions.path = record_path(w, "sessions.jsonl");
     w->timings.path = record_path(w, "timings.jsonl");
@@ -267,7 +269,9 @@ static void remember_trial(struct record_writer *w, const struct record_trial *t
 int record_put_plan(struct record_writer *w, const struct record_trial *t, struct err *e) {
     assert(w->plan != NULL && t->trial == w->trial_count);
     json_t *o;
-    TRY(record_trial_write(t, &o, e));
+    struct record_trial kept = *t;
+    if (w->drops_prompts) record_forget_prompt(&kept, w->arena);
+    TRY(record_trial_write(&kept, &o, e));
     json_compact(o, &w->plan_lines);
     buf_add_char(&w->plan_lines, '\n');
     json_decref(o);
@@ -277,7 +281,7 @@ int record_put_plan(struct record_writer *w, const struct record_trial *t, struc
 
 int record_plan_done(struct record_writer *w, char plan_sha256[HASH_HEX_SIZE], struct err *e) {
     assert(w->plan != NULL);
-    TRY(record_inputs_sync(w->inputs, e));
+    if (w->inputs != NULL) TRY(record_inputs_sync(w->inputs, e));
     TRY(flush_plan(w, true, e));
     hash_close(w->plan_hash, w->plan_sha256);
     w->plan_hash = NULL;

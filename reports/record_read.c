@@ -195,6 +195,13 @@ static int read_plan(struct record *r, struct arena *a, struct err *e) {
     return result;
 }
 
+int record_check_kept(const struct record_outcome *o, bool drops_replies, const char *where,
+                      struct err *e) {
+    if (o->finish == NULL || o->forgotten == drops_replies) return 0;
+    FAIL(e, ERR_RECORD, "%s: has %s reply; identity.json says that replies are %s", where,
+         drops_replies ? "a" : "no", drops_replies ? "not kept" : "kept");
+}
+
 static int read_ledger(struct record *r, struct arena *a, struct record_due *due, struct err *e) {
     struct record_lines lines;
     const char *path = path_join(a, r->folder, "trials.jsonl");
@@ -213,6 +220,7 @@ static int read_ledger(struct record *r, struct arena *a, struct record_due *due
         struct record_outcome *o = arena_alloc(a, sizeof *o);
         result = record_ledger_line(line, where, r->attempt_count, previous, a, o, e);
         if (result == 0) result = record_progress_add(&progress, o, where, e);
+        if (result == 0) result = record_check_kept(o, r->drops_replies, where, e);
         if (result != 0) break;
         hash_bytes(line.p, line.n, previous);
         r->outcomes[o->trial] = o;
@@ -229,6 +237,11 @@ static int read_maybe(const char *path, json_t **out, struct err *e) {
     return file_exists(path) ? json_read_file(path, RECORD_SMALL_FILE_BYTES_MOST, out, e) : 0;
 }
 
+bool record_drops(const json_t *identity, const char *what) {
+    const json_t *word = json_object_get(json_object_get(identity, "retain"), what);
+    return json_is_string(word) && strcmp(json_string_value(word), "none") == 0;
+}
+
 static int read_all(struct record *r, struct arena *a, struct err *e) {
     const char *identity = path_join(a, r->folder, "identity.json");
     if (!file_exists(identity))
@@ -239,14 +252,16 @@ static int read_all(struct record *r, struct arena *a, struct err *e) {
     TRY(record_identity_read(identity, &r->identity, r->identity_sha256, e));
     TRY(read_maybe(path_join(a, r->folder, "manifest.json"), &r->manifest, e));
     TRY(read_maybe(path_join(a, r->folder, "resolved.json"), &r->resolved, e));
+    r->drops_prompts = record_drops(r->identity, "prompts");
+    r->drops_replies = record_drops(r->identity, "replies");
     r->partial = json_is_true(json_object_get(r->identity, "partial"));
     TRY(read_plan(r, a, e));
     if (file_exists(path_join(a, r->folder, "inputs/index.jsonl")))
         TRY(record_inputs_open(r->folder, &r->inputs, e));
     struct record_due due = {.identity = r->identity};
     TRY(read_ledger(r, a, &due, e));
-    TRY(record_again_open(r->folder, r->identity_sha256, r->trials, r->trial_count, a, &r->again,
-                          e));
+    TRY(record_again_open(r->folder, r->identity, r->identity_sha256, r->trials, r->trial_count, a,
+                          &r->again, e));
     if (r->again != NULL) memcpy(r->again_sha256, r->again->sha256, HASH_HEX_SIZE);
     if (!record_is_watched(r->identity)) return 0;
     return record_evidence_open(r, &due, a, &r->evidence, r->evidence_sha256, e);
@@ -270,6 +285,7 @@ void record_close(struct record *r) {
     json_decref(r->manifest);
     json_decref(r->resolved);
     record_map_close(r->keys);
+    record_map_close(r->prompt_trials);
     record_inputs_close(r->inputs);
     record_evidence_close(r->evidence);
 }
@@ -278,17 +294,85 @@ int64_t record_find(const struct record *r, const char *key) {
     return record_map_get(r->keys, key);
 }
 
+// Of the reply, or of what was given apart as thought.
+static void hash_of(const struct record_outcome *o, bool thought, char hex[HASH_HEX_SIZE]) {
+    struct str text = thought ? o->reasoning : o->reply;
+    if (o->forgotten)
+        memcpy(hex, thought ? o->reasoning_sha256 : o->reply_sha256, HASH_HEX_SIZE);
+    else
+        hash_bytes(text.p, text.n, hex);
+}
+
+void record_reply_sha256(const struct record_outcome *o, char hex[HASH_HEX_SIZE]) {
+    hash_of(o, false, hex);
+}
+
+bool record_same_words(const struct record_outcome *a, const struct record_outcome *b) {
+    char left[HASH_HEX_SIZE], right[HASH_HEX_SIZE];
+    if (!a->forgotten && !b->forgotten)
+        return str_equal(a->reply, b->reply) && str_equal(a->reasoning, b->reasoning);
+    for (int thought = 0; thought < 2; thought++) {
+        hash_of(a, thought == 1, left);
+        hash_of(b, thought == 1, right);
+        if (strcmp(left, right) != 0) return false;
+    }
+    return true;
+}
+
 bool record_same_reply(const struct record_outcome *a, const struct record_outcome *b) {
     if (a->status != b->status || a->tokens != b->tokens || a->id_count != b->id_count ||
         (a->finish == NULL) != (b->finish == NULL))
         return false;
     return (a->id_count == 0 || memcmp(a->ids, b->ids, a->id_count * sizeof *a->ids) == 0) &&
-           str_equal(a->reply, b->reply) && str_equal(a->reasoning, b->reasoning) &&
-           (a->finish == NULL || strcmp(a->finish, b->finish) == 0);
+           record_same_words(a, b) && (a->finish == NULL || strcmp(a->finish, b->finish) == 0);
+}
+
+int record_take_plan(struct record *r, struct record_trial *trials,
+                     const struct record_prompt *prompts, int64_t count, struct err *e) {
+    if (count != r->trial_count)
+        FAIL(e, ERR_RECORD, "%s: has a plan of %lld trials; made again it has %lld", r->folder,
+             (long long)r->trial_count, (long long)count);
+    r->prompt_trials = record_map_open();
+    for (int64_t i = 0; i < count; i++) {
+        const struct record_trial *then = &r->trials[i], *now = &trials[i];
+        if (strcmp(then->key, now->key) != 0 ||
+            strcmp(then->prompt_sha256, now->prompt_sha256) != 0 ||
+            strcmp(then->ids_sha256, now->ids_sha256) != 0 || strcmp(then->seed, now->seed) != 0)
+            FAIL(e, ERR_RECORD,
+                 "%s: keeps no prompts, and made again that of %.200s is another one (%.12s... "
+                 "then, %.12s... now); a file that the experiment names or this build has changed",
+                 r->folder, then->key, then->prompt_sha256, now->prompt_sha256);
+        record_map_put(r->prompt_trials, now->prompt_sha256, i);
+    }
+    r->trials = trials;
+    r->prompts = prompts;
+    return 0;
+}
+
+static int get_taken(const struct record *r, const char *prompt_sha256, struct arena *a,
+                     struct record_part **parts, size_t *count, struct str *text, struct err *e) {
+    const int64_t trial = record_map_get(r->prompt_trials, prompt_sha256);
+    if (trial < 0) FAIL(e, ERR_RECORD, "%s: has no prompt %.12s...", r->folder, prompt_sha256);
+    const struct record_prompt *p = &r->prompts[trial];
+    struct buf whole = {0};
+    *count = p->count;
+    *parts = arena_array(a, p->count + 1, sizeof **parts);
+    for (size_t i = 0; i < p->count; i++) {
+        (*parts)[i] = p->parts[i];
+        buf_add_str(&whole, p->parts[i].text);
+    }
+    *text = buf_take(&whole, a);
+    return 0;
 }
 
 int record_get_prompt(const struct record *r, const char *prompt_sha256, struct arena *a,
                       struct record_part **parts, size_t *count, struct str *text, struct err *e) {
+    if (r->prompts != NULL) return get_taken(r, prompt_sha256, a, parts, count, text, e);
+    if (r->drops_prompts)
+        FAIL(e, ERR_RECORD,
+             "%s: the record keeps no prompts (retain: {prompts: none}); with the experiment's "
+             "file, `lacuna prompt FILE KEY` makes them again",
+             r->folder);
     if (r->inputs == NULL)
         FAIL(e, ERR_RECORD, "%s: the record was passed on without its prompts (inputs/)",
              r->folder);

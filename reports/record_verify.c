@@ -135,8 +135,8 @@ static void verify_evidence(struct verification *v) {
 static void verify_again(struct verification *v) {
     struct record_again *again = NULL;
     struct err e = {0};
-    int result = v->plan_read ? record_again_open(v->folder, v->identity_sha256, v->trials,
-                                                  v->trial_count, v->arena, &again, &e)
+    int result = v->plan_read ? record_again_open(v->folder, v->identity, v->identity_sha256,
+                                                  v->trials, v->trial_count, v->arena, &again, &e)
                               : 0;
     if (good(v, result, &e) && again != NULL && again->torn)
         find(v, arena_printf(v->arena,
@@ -195,12 +195,12 @@ static void verify_baselines(struct verification *v) {
     }
 }
 
-static void verify_files(struct verification *v) {
+static void verify_files(struct verification *v, bool source) {
     struct err e = {0};
     json_t *manifest = NULL;
     const char *path = path_join(v->arena, v->folder, "manifest.json");
     if (!good(v, json_read_file(path, RECORD_SMALL_FILE_BYTES_MOST, &manifest, &e), &e)) return;
-    verify_file(v, manifest, "experiment.yaml", "experiment_file_sha256");
+    if (source) verify_file(v, manifest, "experiment.yaml", "experiment_file_sha256");
     verify_file(v, manifest, "resolved.json", "resolved_sha256");
     json_decref(manifest);
 }
@@ -222,8 +222,9 @@ int record_verify(const char *folder, bool prompts, struct buf *findings, bool *
         verify_ledger(&v);
         verify_evidence(&v);
         verify_again(&v);
-        if (prompts) verify_inputs(&v);
-        verify_files(&v);
+        const bool kept = !record_drops(v.identity, "prompts");
+        if (prompts && kept) verify_inputs(&v);
+        verify_files(&v, kept);
         verify_baselines(&v);
     }
     *sound = result == 0 && v.sound;

@@ -23,6 +23,7 @@ struct record_chain {
 struct record_writer {
     struct arena *arena;
     const char *folder;
+    bool drops_prompts;
     char request_sha256[HASH_HEX_SIZE];
     enum record_state state;
     struct file_lock *lock;

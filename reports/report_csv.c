@@ -35,7 +35,7 @@ static void add_places(const struct record_trial *t, const char *constraint, str
 
 static void add_texts(struct buf *out, const struct str *texts, int count) {
     struct buf joined = {0};
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; texts != NULL && i < count; i++) { // NULL: not kept
         if (i > 0) buf_add_c(&joined, "; ");
         buf_add_str(&joined, texts[i]);
     }

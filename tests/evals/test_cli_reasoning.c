@@ -1,13 +1,12 @@
 // Models that think aloud, from the experiment to the report: parts, budgets, verdicts.
 #include "tests/support/fast_folder.h"
+#include "tests/support/program.h"
 #include "tests/support/sample_run.h"
 #include "tests/support/support.h"
 
 #include "engine/base/file.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 // By place: said, thought of and dropped, thought about for too long; else neither.
 #define RULES                                                                                      \
@@ -19,32 +18,11 @@
     " \"reply\": \"<think>The number is {{0}}, as it says. Is it? Then it is.</think>{{0}}\"},"    \
     "{\"reply\": \"Thanks.\"}"
 
-static struct str out, said; // of the last program
-
-static void expect_exit(int code, const char *arguments) {
-    const char *command = arena_printf(test_arena, "cd %s && %s/lacuna %s > out 2> said",
-                                       fast_folder(), LACUNA_BINARY_DIR, arguments);
-    int status = system(command);
-    out = test_read(test_arena, path_join(test_arena, fast_folder(), "out"));
-    said = test_read(test_arena, path_join(test_arena, fast_folder(), "said"));
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != code)
-        fail_msg("%s: status %d\n" STR_FMT STR_FMT, arguments, status, STR_ARG(out), STR_ARG(said));
-}
-
-static struct str file_of(const char *run, const char *name) {
-    return test_read(test_arena, arena_printf(test_arena, "%s/%s/%s", fast_folder(), run, name));
-}
-
 static void assert_count(struct str text, const char *what, size_t times) {
     size_t found = str_count(text, str_from(what));
     if (found != times)
         fail_msg("'%s' stands there %zu times, not %zu:\n" STR_FMT, what, found, times,
                  STR_ARG(text));
-}
-
-static void assert_holds(struct str text, const char *what) {
-    if (str_find(text, str_from(what), 0) == STR_NONE)
-        fail_msg("no '%s' in:\n" STR_FMT, what, STR_ARG(text));
 }
 
 // Unscored replies are what these tests look at.
@@ -59,10 +37,10 @@ static void parts_and_budgets_are_kept_apart(void **state) {
     sample_experiment(test_arena, fast_folder(), "t", 4,
                       "\"in_flight\": 4, \"order\": \"shuffled\"", RULES);
     expect_exit(0, "plan t.yaml" BUDGETS);
-    assert_holds(out,
+    assert_holds(program_out,
                  "  reasoning 14 tokens of each reply, beside 40 of the answer; counted apart");
     expect_exit(0, "run t.yaml -o run" BUDGETS);
-    assert_holds(out,
+    assert_holds(program_out,
                  "Thought of and dropped: m, order: of 24 placed replies 8 answer without what "
                  "had been thought of, and 8 thought of it and give no answer");
     struct str ledger = file_of("run", "trials.jsonl");
@@ -89,15 +67,15 @@ static void parts_and_budgets_are_kept_apart(void **state) {
     expect_exit(0, "repeat run m/placed/128/order-moves@end/1/0");
     // Other tags and checks cost no reply; another budget does.
     expect_exit(0, "run t.yaml -o again" BUDGETS "--reuse run --set 'constraints[0].look_in=both'");
-    assert_holds(said, "36 replies are taken over");
+    assert_holds(program_said, "36 replies are taken over");
     assert_count(file_of("again", "trials.jsonl"), "\"by\":\"value\",\"in\":\"reasoning\"", 16);
     expect_exit(0, "verify again");
     expect_exit(0,
                 "run t.yaml -o other --reuse run" TAGS "--set models[0].reasoning.max_tokens=15");
-    assert_holds(said, "reasoning: ");
+    assert_holds(program_said, "reasoning: ");
     // The same budgets, as two runs are compared.
     expect_exit(3, "compare run other");
-    assert_holds(out, "generation");
+    assert_holds(program_out, "generation");
 }
 
 static void the_reasoning_can_be_judged(void **state) {
@@ -111,11 +89,11 @@ static void the_reasoning_can_be_judged(void **state) {
     expect_exit(0, "verify in");
     expect_exit(2, "try r.yaml order < /dev/null --set 'constraints[0].look_in=both'"
                    " --set 'models[0].reasoning.open=<think>'");
-    assert_holds(said, "models[0].reasoning.close: is missing");
+    assert_holds(program_said, "models[0].reasoning.close: is missing");
     test_write(path_join(test_arena, fast_folder(), "reply"), STR("<think>12345</think>No."));
     expect_exit(0, "try r.yaml order --var code=12345 --set 'constraints[0].look_in=reasoning'" TAGS
                    "< reply");
-    assert_holds(out, "order: met");
+    assert_holds(program_out, "order: met");
 }
 
 // A model that is asked to go on behind an opening tag begins within its reasoning, and one of

@@ -347,7 +347,7 @@ static int run_reusing(const char *experiment, const char *folder, const char *o
     options.reuse_count = old != NULL;
     int failed = experiment_load(experiment, NULL, a, &x, &e);
     if (failed == 0) failed = run_experiment(x, &options, a, &result, &e);
-    if (failed == 0) failed = run_report(folder, a, &exit_code, &terminal, &e);
+    if (failed == 0) failed = run_report(folder, NULL, a, &exit_code, &terminal, &e);
     buf_free(&terminal);
     return failed;
 }

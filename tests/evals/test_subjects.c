@@ -51,7 +51,7 @@ static struct subjects run_subjects(const char *name, const char *const *set, in
     experiment_close(x);
     assert_int_equal(result.done, result.planned);
     assert_sound(folder);
-    ASSERT_OK(run_report(folder, t.a, &exit_code, &terminal, &e), e);
+    ASSERT_OK(run_report(folder, NULL, t.a, &exit_code, &terminal, &e), e);
     buf_free(&terminal);
     assert_int_equal(exit_code, 0);
     ASSERT_OK(file_read(path_join(t.a, folder, "report.md"), 1 << 20, t.a, &t.markdown, &e), e);

@@ -106,7 +106,7 @@ int sample_run_report(const char *experiment, const char *folder, bool retry_err
         experiment_close(x);
     }
     if (failed == 0 && !result->interrupted)
-        failed = run_report(folder, a, &exit_code, &terminal, e);
+        failed = run_report(folder, NULL, a, &exit_code, &terminal, e);
     buf_free(&terminal);
     arena_destroy(a);
     return failed;
