@@ -2,6 +2,7 @@
 // byte that is written, and what works without texts still does.
 #include "tests/support/fast_folder.h"
 #include "tests/support/program.h"
+#include "tests/support/served_model.h"
 #include "tests/support/support.h"
 
 #include "engine/base/file.h"
@@ -246,6 +247,35 @@ static void lines_are_as_the_identity_says(void **state) {
                  "trials.jsonl:1: has a reply; identity.json says that replies are not kept");
 }
 
+// A server that thinks apart, and quotes what it was asked when it refuses.
+static void quote(void *context, int number, struct http_server_answer *a) {
+    (void)context;
+    if (number % 3 != 0) return;
+    a->status = 400;
+    buf_clear(&a->body);
+    buf_add_c(&a->body, "{\"error\": {\"message\": \"zebraerror: zebrauser asks too much\"}}");
+}
+
+// Of a served model neither second replies nor refusals keep a text.
+static void servers_are_not_quoted(void **state) {
+    (void)state;
+    struct served_model m = {.fault = quote};
+    served_model_open(&m);
+    served_experiment(test_arena, fast_folder(), "s", &m, 4, "in_flight: 1, repeat_check: 8");
+    static const char *const options =
+        "--set tolerate.errors=100% --set retain.prompts=none --set retain.replies=none";
+    expect_exit(0, arena_printf(test_arena, "run s.yaml -o served %s", options));
+    assert_holds(file_of("served", "trials.jsonl"), "\"code\":\"http_400\",\"text\":\"not kept\"");
+    assert_holds(file_of("served", "again.jsonl"), "\"reply\":{\"sha256\":");
+    static const char *const words[] = {"zebraerror", "zebrauser", "Be careful", "State the",
+                                        "order number"};
+    struct str bytes = all_bytes("served");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        assert_true(str_find(bytes, str_from(words[i]), 0) == STR_NONE);
+    expect_exit(0, "verify served");
+    served_model_close(&m);
+}
+
 static void reports_can_leave_texts_out(void **state) {
     (void)state;
     write_experiment("full", "");
@@ -273,11 +303,9 @@ static void reports_can_leave_texts_out(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_arena_open, test_arena_close)
     const struct CMUnitTest tests[] = {
-        TEST(no_text_is_written),
-        TEST(a_killed_run_goes_on),
-        TEST(one_kind_is_kept),
-        TEST(lines_are_as_the_identity_says),
-        TEST(reports_can_leave_texts_out),
+        TEST(no_text_is_written),     TEST(a_killed_run_goes_on),
+        TEST(one_kind_is_kept),       TEST(lines_are_as_the_identity_says),
+        TEST(servers_are_not_quoted), TEST(reports_can_leave_texts_out),
     };
     return cmocka_run_group_tests_name("cli_retain", tests, NULL, NULL);
 }
