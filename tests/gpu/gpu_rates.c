@@ -1,6 +1,6 @@
 // What the device can do at most: products at the shapes of a layer of Llama 3.1 8B, by the own
 // kernels, with the algorithms of cuBLASLt that give the same bits, and by whatever that likes
-// best; and copies.
+// best; copies; and how long drawing tokens from its vocabulary takes.
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/gpu_device.h"
 
@@ -95,6 +95,65 @@ static json_t *product_json(struct cuda_device *d, struct product p, bool librar
     return j;
 }
 
+// Logits as a model's: a long tail, a few far above it.
+static void *logits(struct cuda_device *d, uint32_t rows, uint32_t n) {
+    size_t count = (size_t)rows * n;
+    float *host = calloc(count, sizeof *host);
+    struct rng r = rng_open(1, "gpu rates", "logits");
+    void *p = NULL;
+    if (host == NULL || gpu_ops()->alloc(d, count * sizeof *host, &p) != 0) abort();
+    for (size_t i = 0; i < count; i++) {
+        double sum = rng_unit(&r) + rng_unit(&r) + rng_unit(&r) + rng_unit(&r) - 2;
+        host[i] = (float)(5 * sum + (i % 1009 == 7 ? 8 : 0));
+    }
+    gpu_ops()->upload(d, p, host, count * sizeof *host);
+    free(host);
+    return p;
+}
+
+// Of the fastest of some runs; 0 as `temperature`: the largest logits.
+static double draw_ms(struct cuda_device *d, const float *z, uint32_t rows, uint32_t n,
+                      double temperature) {
+    struct token_draw draws[CUDA_RESULT_ROWS];
+    int32_t ids[CUDA_RESULT_ROWS];
+    double best = 0;
+    for (uint32_t i = 0; i < rows; i++)
+        draws[i] = (struct token_draw){temperature, 0.95, (i + 0.5) / rows};
+    for (int i = 0; i <= RUNS; i++) { // the first one warms up
+        gpu_ops()->sync(d);
+        double begun = now();
+        gpu_ops()->draw(d, z, rows, n, draws, ids);
+        double seconds = now() - begun;
+        if (i == 1 || (i > 1 && seconds < best)) best = seconds;
+    }
+    return 1e3 * best;
+}
+
+static json_t *draws_json(struct cuda_device *d, uint32_t n) {
+    static const uint32_t rows[] = {1, 16, CUDA_RESULT_ROWS};
+    const struct cuda_limits limits = {.rows = CUDA_RESULT_ROWS,
+                                       .H = 1,
+                                       .G = 1,
+                                       .E = 64,
+                                       .L = 1,
+                                       .sequences = CUDA_RESULT_ROWS,
+                                       .positions = 1,
+                                       .outputs = n};
+    json_t *list = json_array();
+    if (gpu_ops()->prepare(d, &limits) != 0) return list; // the failure is told at the end
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        void *z = logits(d, rows[i], n);
+        json_t *j = json_object();
+        json_put(j, "rows", json_integer(rows[i]));
+        json_put(j, "logits", json_integer(n));
+        json_put(j, "greedy_ms", json_real(draw_ms(d, z, rows[i], n, 0)));
+        json_put(j, "drawn_ms", json_real(draw_ms(d, z, rows[i], n, 1)));
+        json_array_append_new(list, j);
+        gpu_ops()->release(d, z);
+    }
+    return list;
+}
+
 int gpu_rates(const char *size) {
     static const struct product full[] = {{.R = 4096, .N = 6144, .K = 4096},
                                           {.R = 4096, .N = 4096, .K = 4096},
@@ -120,6 +179,7 @@ int gpu_rates(const char *size) {
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, product_json(d, shapes[i], library));
     json_put(j, "products", list);
+    json_put(j, "draws", draws_json(d, is_small ? 700 : 128256));
     gpu_print(j);
     const char *failure = gpu_ops()->failure(d);
     if (failure != NULL) fprintf(stderr, "%s\n", failure);

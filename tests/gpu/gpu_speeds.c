@@ -57,6 +57,18 @@ static double put_product(const json_t *product) {
     return best;
 }
 
+static void put_draws(const json_t *rates) {
+    const json_t *draw;
+    size_t i;
+    printf("\n%-28s %10s %10s\n", "tokens at once, ms", "likeliest", "drawn");
+    json_array_foreach(json_object_get(rates, "draws"), i, draw) {
+        char name[64];
+        snprintf(name, sizeof name, "%.0f of %.0f logits", number(draw, "rows"),
+                 number(draw, "logits"));
+        printf("%-28s %10.3f %10.3f\n", name, number(draw, "greedy_ms"), number(draw, "drawn_ms"));
+    }
+}
+
 // Shares of copy bandwidth and of the fastest product.
 static void put_test(const json_t *test, double matmul, double copy) {
     double seconds = median(test, "seconds");
@@ -91,6 +103,7 @@ int gpu_speeds(const char *bench_path, const char *rates_path) {
         double best = put_product(product);
         if (best > matmul) matmul = best;
     }
+    put_draws(rates);
     printf("\n%-28s %10s %10s %9s %8s %7s %7s\n", "test", "ms", "tokens/s", "TFLOP/s", "TB/s",
            "of matm", "of copy");
     json_array_foreach(json_object_get(bench, "tests"), i, test) put_test(test, matmul, copy);

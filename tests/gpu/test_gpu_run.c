@@ -123,6 +123,10 @@ static void test_a_failing_part_stops_no_other(void **state) {
     assert_string_equal(word(choice, "by"), "cuBLASLt");
     struct str table = test_read(test_arena, path_join(test_arena, fast_folder(), "table"));
     assert_true(str_find(table, STR("1 of 3; refused: tiny 1, company 1"), 0) != STR_NONE);
+    const json_t *draws = json_object_get(numbers(result, "rates"), "draws");
+    assert_int_equal(json_array_size(draws), 3);
+    assert_true(json_real_value(json_object_get(json_array_get(draws, 0), "drawn_ms")) > 0);
+    assert_true(str_find(table, STR("16 of 700 logits"), 0) != STR_NONE);
     const json_t *bench = numbers(result, "bench");
     assert_string_equal(word(bench, "backend"), "cuda");
     assert_true(json_array_size(json_object_get(bench, "tests")) >= 2);
