@@ -66,6 +66,12 @@ struct provider_class provider_class_of(const struct provider_options *options) 
     return class;
 }
 
+const char *provider_length_word(const struct provider *p) {
+    const char *word = json_string_value(json_object_get(p->what.identity, "length"));
+    if (word != NULL) return word;
+    return p->can.exact_ids ? "exact" : "estimated";
+}
+
 int provider_open(const struct provider_options *options, struct provider **out, struct err *e) {
     const struct {
         const void *given;

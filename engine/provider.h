@@ -248,4 +248,8 @@ struct provider_class provider_class_of(const struct provider_options *options);
 
 int provider_open(const struct provider_options *options, struct provider **out, struct err *e);
 
+// How prompts are measured: "exact", "counted" (by a tokenizer that stands for the model's, or the
+// server's own), "estimated".
+const char *provider_length_word(const struct provider *p);
+
 #endif

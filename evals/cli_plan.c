@@ -169,12 +169,6 @@ static void print_sources(const struct view *v) {
         printf("reuse: %s\n", reuse_words(s, v->arena));
 }
 
-// "exact", "counted", "estimated": how a served model's prompts were measured.
-static const char *length_word(const struct provider *p) {
-    const char *word = json_string_value(json_object_get(p->what.identity, "length"));
-    return word != NULL ? word : "exact";
-}
-
 static void print_reasoning(const struct view *v, int model) {
     const struct experiment_model *m = &v->x->models[model];
     if (m->reasoning_tokens == 0) return;
@@ -194,7 +188,7 @@ static void print_model(const struct view *v, int model) {
            f.trials == 1 ? "" : "s");
     if (served)
         printf("  prompts   %s tokens, %s; sent to %s\n", grouped(f.prompt, a),
-               length_word(v->providers[model]), v->x->models[model].endpoint.url);
+               provider_length_word(v->providers[model]), v->x->models[model].endpoint.url);
     else
         printf("  prompts   %s tokens, %s of them shared with the trial before (%.0f %%)\n",
                grouped(f.prompt, a), grouped(shared, b),

@@ -119,10 +119,31 @@ int64_t plan_equal_groups(const struct record_trial *trials, int64_t count, int6
 
 // ---- the plan ----
 
+// Equal replies are asked for of a server that promises none.
+static void warn_about_served_gates(struct planner *p) {
+    const struct experiment *x = p->x;
+    for (int i = 0; i < x->gate_count; i++) {
+        const struct experiment_gate *g = &x->gates[i];
+        if (strcmp(g->metric, "changed_replies") != 0) continue;
+        for (int m = 0; m < x->model_count; m++)
+            if (x->models[m].endpoint.url != NULL && (g->where.model < 0 || g->where.model == m))
+                planner_warn(p, arena_printf(p->a,
+                                             "the gate changed_replies asks for equal replies of "
+                                             "%s, which is served: it may fail though nothing "
+                                             "changed (models[].repeat_check tells how often)",
+                                             x->models[m].id));
+    }
+}
+
 static void warnings_make(struct planner *p) {
     if (p->estimated)
         planner_warn(p, "a model gives no exact token ids: lengths and spans are estimates (served "
                         "models: count: FILE or count: tokenize)");
+    if (p->counted)
+        planner_warn(p,
+                     "a server does not tell its token ids: lengths are counted for it, and where "
+                     "constraints stand in them is an estimate");
+    warn_about_served_gates(p);
     if (p->spelled != NULL)
         planner_warn(
             p, arena_printf(p->a,

@@ -152,9 +152,9 @@ struct planner {
     int warning_count;
     int64_t off_depth, shared_tokens; // spans far from their depth; spans with an unclean join
     const char *off_depth_first, *shared_first;
-    const char *spelled; // a control token that some text spells
-    bool estimated;
-    bool proven; // the checks have proven themselves on their examples
+    const char *spelled;     // a control token that some text spells
+    bool estimated, counted; // lengths of any prompt
+    bool proven;             // the checks have proven themselves on their examples
 };
 
 int planner_open(const struct experiment *x, struct provider *const *providers, struct arena *a,

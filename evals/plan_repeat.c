@@ -360,7 +360,9 @@ static int cell_build(void *context, const struct cell *c, struct err *e) {
     if (prompt.filler_bytes > w->filler_bytes) w->filler_bytes = prompt.filler_bytes;
     closing_keep(w, prompt.closing);
     if (prompt.spelled.n > 0 && p->spelled == NULL) p->spelled = str_to_c(p->a, prompt.spelled);
-    p->estimated = p->estimated || !p->providers[c->model]->can.exact_ids;
+    const char *length = provider_length_word(p->providers[c->model]);
+    p->estimated = p->estimated || strcmp(length, "estimated") == 0;
+    p->counted = p->counted || strcmp(length, "counted") == 0;
     drafts_make(w, c, &prompt, r.insert_count);
     return 0;
 }

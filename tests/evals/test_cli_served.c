@@ -247,6 +247,10 @@ static void noise_is_told(void **state) {
                                     "prod of the baseline is served: of 6 requests that were sent "
                                     "twice 4 got another text and %d other verdicts",
                                     lost);
+    expect_exit(0, "plan y.yaml --set 'gates=[{metric: changed_replies, at_most: 0, baseline: "
+                   "noisy.jsonl}]'");
+    assert_holds(program_out, "the gate changed_replies asks for equal replies of prod, which is "
+                              "served");
     program_run("compare noisy quiet");
     assert_holds(program_out, said);
     assert_holds(program_out,
