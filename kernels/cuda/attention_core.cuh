@@ -121,7 +121,7 @@ static __device__ __forceinline__ uint32_t attention_pack(float low, float high)
 
 // Weights rounded to bf16, by an approximation instead of the polynomial, with a test of the
 // rounding (Ziv 1991): the two differ by less than ATTENTION_APART units in the last place of fp32,
-// gpu_exp2_approx by at most 4 from the true value (2^-22 of it) and the polynomial by at most 1.
+// gpu_exp2_approx by at most 2.5 from the true value and the polynomial by at most 1.
 // So they round to the same bf16 value but where the approximation lies that near to the middle of
 // two, which is once in 4,096 times.
 #define ATTENTION_APART 8u

@@ -56,8 +56,8 @@ static __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&r)[4], const
                  : "memory");
 }
 
-// 2^x within 2^-22 of it (PTX manual, ex2.approx.ftz): below 2^-126 +0, of a NaN a NaN. Bits differ
-// between devices: only for what does not depend on them.
+// 2^x, at most 2 units in the last place from what it rounds to (PTX ISA 9.1, ex2): below 2^-126
+// +0, of a NaN a NaN. Bits differ between devices: only for what does not depend on them.
 static __device__ __forceinline__ float gpu_exp2_approx(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
