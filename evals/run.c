@@ -5,7 +5,7 @@
 #include "evals/answer.h"
 #include "evals/evidence.h"
 #include "evals/judge.h"
-#include "evals/plan.h"
+#include "evals/plan_cost.h"
 #include "evals/run_setup.h"
 
 #include <sched.h>
@@ -411,16 +411,6 @@ struct setup {
     struct reuse *reuse;
 };
 
-static int make_plan(const struct experiment *x, struct setup *s, struct arena *a, struct err *e) {
-    char plan_sha256[HASH_HEX_SIZE];
-    TRY(plan_make(x, s->providers, s->writer, a, &s->plan, e));
-    for (int i = 0; i < s->plan.warning_count; i++) log_warn("%s", s->plan.warnings[i]);
-    TRY(record_plan_done(s->writer, plan_sha256, e));
-    json_decref(s->identity);
-    s->identity = run_identity(x, s->providers, s->request_sha256, plan_sha256);
-    return record_begin(s->writer, s->identity, s->manifest, e);
-}
-
 static bool is_selected(const struct experiment *x, const char *model) {
     bool named = false;
     for (int i = 0; i < x->only_count; i++) {
@@ -431,22 +421,37 @@ static bool is_selected(const struct experiment *x, const char *model) {
     return !named;
 }
 
-// Planning may take long, and a bound that lets no prompt through is known before it. With --limit
-// only the first model is sure to have trials.
+// Planning may take long, and a bound that lets no prompt through is known before it (`plan` NULL),
+// but for what the evidence of the planned trials takes. With --limit only the first model is sure
+// to have trials.
 static int check_memory(const struct experiment *x, struct provider *const *providers,
-                        uint64_t bound, struct err *e) {
+                        const struct plan *plan, uint64_t bound, struct err *e) {
     for (int i = 0; bound > 0 && i < x->model_count; i++) {
-        uint64_t least = providers[i]->can.memory.least_bytes;
+        uint64_t without = providers[i]->can.memory.least_bytes, least = without;
         if (!is_selected(x, x->models[i].id)) continue;
+        if (plan != NULL) least = plan_memory(x, plan, i, providers[i], bound).least_bytes;
         if (least > bound)
             FAIL(e, ERR_MEMORY,
                  "model %s: one prompt at a time takes %.1f MiB beside the weights, and --memory "
-                 "allows %.1f MiB; allow at least %lldM, or lower context_tokens",
+                 "allows %.1f MiB; allow at least %lldM, or lower context_tokens%s",
                  x->models[i].id, (double)least / (1 << 20), (double)bound / (1 << 20),
-                 (long long)((least + (1 << 20) - 1) >> 20));
+                 (long long)((least + (1 << 20) - 1) >> 20),
+                 least > without ? ", or set evidence to off" : "");
         if (x->limit >= 0) break;
     }
     return 0;
+}
+
+static int make_plan(const struct experiment *x, struct setup *s, uint64_t bound, struct arena *a,
+                     struct err *e) {
+    char plan_sha256[HASH_HEX_SIZE];
+    TRY(plan_make(x, s->providers, s->writer, a, &s->plan, e));
+    TRY(check_memory(x, s->providers, &s->plan, bound, e));
+    for (int i = 0; i < s->plan.warning_count; i++) log_warn("%s", s->plan.warnings[i]);
+    TRY(record_plan_done(s->writer, plan_sha256, e));
+    json_decref(s->identity);
+    s->identity = run_identity(x, s->providers, s->request_sha256, plan_sha256);
+    return record_begin(s->writer, s->identity, s->manifest, e);
 }
 
 // Why a model whose backend was left open runs on the processor.
@@ -472,7 +477,7 @@ static int set_up(const struct experiment *x, const struct run_options *options,
                        a, &s->reuse, e));
     bool computes = options->reuse_count == 0 && options->shard_count == 0;
     if (computes && !file_exists(path_join(a, folder, "identity.json")))
-        TRY(check_memory(x, s->providers, options->memory_bytes, e));
+        TRY(check_memory(x, s->providers, NULL, options->memory_bytes, e));
     if (!file_exists(folder) && options->reuse_count == 0)
         run_hint_at_score(x, options, s->identity, a);
     struct record_header header = {.folder = folder,
@@ -483,7 +488,8 @@ static int set_up(const struct experiment *x, const struct run_options *options,
                                    .identity = s->identity};
     TRY(run_read_baselines(x, a, &header, e));
     TRY(record_writer_open(&header, s->request_sha256, &s->writer, &s->state, e));
-    if (s->state == RECORD_NEW || s->state == RECORD_PLANNING) return make_plan(x, s, a, e);
+    if (s->state == RECORD_NEW || s->state == RECORD_PLANNING)
+        return make_plan(x, s, computes ? options->memory_bytes : 0, a, e);
     if (s->state == RECORD_COMPLETE && !options->retry_errors) {
         bool left = false;
         if (options->shard_count == 0) TRY(run_again_left(x, folder, a, &left, e));

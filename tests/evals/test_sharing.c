@@ -116,7 +116,7 @@ static void test_record_at_any_budget(void **state) {
     }
     assert_null(run("too-little", least - 1, &e));
     assert_int_equal(e.code, ERR_MEMORY);
-    assert_non_null(strstr(e.text, "bound beside weights"));
+    assert_non_null(strstr(e.text, "set evidence to off"));
 }
 
 // What `plan` says of memory without loading is what a run then takes.
