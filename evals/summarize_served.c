@@ -132,6 +132,18 @@ static const char *noise_sentence(const struct record_noise *n, bool greedy, str
         100 * verdicts.low, 100 * verdicts.high, meaning);
 }
 
+// Of replies that are sampled: each is sent a seed, which servers may take and not use.
+static const char *seed_words(const struct record_noise *n, double temperature, struct arena *a) {
+    if (temperature == 0) return "";
+    if (n->asked == 0) return " Seed honoured: unknown (`repeat_check` tells).";
+    if (n->same_text == n->asked)
+        return arena_printf(a, " Seed honoured: yes, in all of %d requests that were sent twice.",
+                            n->asked);
+    return arena_printf(
+        a, " Seed honoured: no, %d of %d requests that were sent twice got another text.",
+        n->asked - n->same_text, n->asked);
+}
+
 static void add_noise(const struct tally *t, const struct record *r, int model, struct grids *l) {
     static const char *const heads[] = {"the same", "requests", "95 % interval"};
     const struct experiment_model *m = &t->x->models[model];
@@ -173,16 +185,18 @@ static void add_model(const struct tally *t, const struct record *r, int model, 
     static const char *const heads[] = {"length", "prompts", "by the server's count",
                                         "mean difference from ours"};
     const struct experiment_model *m = &t->x->models[model];
+    const struct record_noise noise = record_noise(r, m->id);
     struct summary_grid *g = grids_add(
         l, arena_printf(l->arena, "Served: %s", m->id),
         arena_printf(l->arena,
                      "%s at %s. Its bits are not under our control: the same request may get "
-                     "another reply. Sent by api %s%s%s. Lengths are %s.",
+                     "another reply. Sent by api %s%s%s. Lengths are %s.%s",
                      m->endpoint.name, m->endpoint.url,
                      m->endpoint.api != NULL ? m->endpoint.api : "chat",
                      m->endpoint.body != NULL ? " with " : "",
                      m->endpoint.body != NULL ? m->endpoint.body : "",
-                     how_counted(json_object_get(r->identity, "models"), m->id)),
+                     how_counted(json_object_get(r->identity, "models"), m->id),
+                     seed_words(&noise, t->x->generation.temperature, l->arena)),
         heads, 4);
     for (int length = -1; length < t->length_count; length++) {
         struct counted c = {0};

@@ -223,6 +223,27 @@ static int lost_numbers(const char *run) {
     return lost;
 }
 
+static void a_seed_may_be_ignored(void **state) {
+    (void)state;
+    struct served_model m = {.fault = be_noisy};
+    served_model_open(&m);
+    first_again = INT64_MAX - 4;
+    served_experiment(test_arena, fast_folder(), "s", &m, 4, "in_flight: 1, repeat_check: 6");
+    expect_exit(0, "run s.yaml -o yes --set generation.temperature=0.8");
+    assert_holds(file_of("yes", "report.md"),
+                 "Seed honoured: yes, in all of 6 requests that were sent twice.");
+    first_again = http_server_requests(m.server) + 36;
+    expect_exit(0, "run s.yaml -o no --set generation.temperature=0.8");
+    assert_holds(file_of("no", "report.md"),
+                 "Seed honoured: no, 4 of 6 requests that were sent twice got another text.");
+    expect_exit(0, "run s.yaml -o unknown --set generation.temperature=0.8 "
+                   "--set 'models[0].repeat_check=0'");
+    assert_holds(file_of("unknown", "report.md"), "Seed honoured: unknown");
+    expect_exit(0, "run s.yaml -o greedy"); // is sent none
+    assert_int_equal(times(file_of("greedy", "report.md"), "Seed honoured"), 0);
+    served_model_close(&m);
+}
+
 static void noise_is_told(void **state) {
     (void)state;
     struct served_model m = {.fault = be_noisy};
@@ -349,6 +370,7 @@ int main(void) {
         TEST(another_model_is_an_error),
         TEST(a_resumed_run_knows_what_answered_before),
         TEST(some_requests_are_sent_twice),
+        TEST(a_seed_may_be_ignored),
         TEST(noise_is_told),
         TEST(second_requests_that_failed_are_sent_again),
         TEST(second_requests_cost_too),
