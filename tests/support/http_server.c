@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -170,6 +171,8 @@ static void *serve_connection(void *context) {
 }
 
 static void add_connection(struct http_server *s, int socket) {
+    const int on = 1; // or a body waits until its head is acknowledged
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     pthread_mutex_lock(&s->lock);
     bool room = !s->closing && s->connection_count < CONNECTIONS_MOST;
     struct connection *c = room ? calloc(1, sizeof *c) : NULL;
