@@ -1,8 +1,5 @@
 #include "engine/provider.h"
 
-#include "engine/backend.h"
-#include "engine/base/arena.h"
-#include "engine/model.h"
 #include "engine/provider_endpoint.h"
 #include "engine/provider_fixture.h"
 #include "engine/provider_local.h"
@@ -37,33 +34,6 @@ struct provider_generation provider_generation_copy(const struct provider_genera
     tags->close = str_copy(a, tags->close);
     copy.reasoning = tags;
     return copy;
-}
-
-// Elements of the model's heads; 0 when its file cannot be read, which opening it will tell.
-static uint32_t head_elements(const char *path) {
-    struct arena *a = arena_create("model");
-    struct model *m;
-    uint32_t E = 0;
-    if (model_open(path, a, &m, NULL) == 0) {
-        E = m->config.E;
-        model_close(m);
-    }
-    arena_destroy(a);
-    return E;
-}
-
-struct provider_class provider_class_of(const struct provider_options *options) {
-    struct backend_options o = {.name = options->backend, .numerics = options->numerics};
-    struct backend *b;
-    if (options->endpoint != NULL) return (struct provider_class){"served", "none"};
-    if (options->fixture != NULL) return (struct provider_class){"fixture", options->numerics};
-    if (options->simulated != NULL) return (struct provider_class){"simulated", options->numerics};
-    if (strcmp(o.name, "cpu") != 0) o.E = head_elements(options->path);
-    if (backend_open(&o, &b, NULL) != 0)
-        return (struct provider_class){strcmp(o.name, "cuda") == 0 ? "cuda" : "cpu", o.numerics};
-    struct provider_class class = {b->name, b->numerics};
-    backend_close(b);
-    return class;
 }
 
 const char *provider_length_word(const struct provider *p) {

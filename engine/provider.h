@@ -238,14 +238,6 @@ struct provider_options {
     bool plan_only; // tokenizer and template only: submit is refused, weights stay closed
 };
 
-// What computes on this machine under these options: a GPU that does not serve the model's heads is
-// none. A backend that was asked for by name and cannot be used here keeps its name.
-struct provider_class {
-    const char *backend;  // "cpu", "cuda", "served", "fixture", "simulated"
-    const char *numerics; // id of the arithmetic
-};
-struct provider_class provider_class_of(const struct provider_options *options);
-
 int provider_open(const struct provider_options *options, struct provider **out, struct err *e);
 
 // How prompts are measured: "exact", "counted" (by a tokenizer that stands for the model's, or the

@@ -338,8 +338,9 @@ json_t *experiment_kept(const struct experiment *x);
 
 // SHA-256 of what the outcome depends on, without paths (DESIGN section 6, "the request"):
 // resolved.json with each path replaced by the SHA-256 of the file's content, then numerics and
-// backend class.
-int experiment_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE], struct err *e);
+// backend class, as planning providers tell them.
+int experiment_request_sha256(const struct experiment *x, struct provider *const *providers,
+                              char hex[HASH_HEX_SIZE], struct err *e);
 // Parts of the identity: checks (constraints' patterns) and analysis (gates, primary,
 // tolerate, effective_level).
 void experiment_checks_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE]);

@@ -64,7 +64,8 @@ static int replace_paths(const struct experiment *x, json_t *resolved, struct er
     return 0;
 }
 
-int experiment_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE], struct err *e) {
+int experiment_request_sha256(const struct experiment *x, struct provider *const *providers,
+                              char hex[HASH_HEX_SIZE], struct err *e) {
     json_t *resolved = json_deep_copy(x->resolved);
     if (replace_paths(x, resolved, e) != 0) {
         json_decref(resolved);
@@ -74,14 +75,9 @@ int experiment_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE
     json_compact(resolved, &text);
     for (int i = 0; i < x->model_count; i++) {
         const struct experiment_model *m = &x->models[i];
-        const struct provider_class class = provider_class_of(
-            &(struct provider_options){.path = m->path,
-                                       .endpoint = m->endpoint.url != NULL ? &m->endpoint : NULL,
-                                       .fixture = m->fixture,
-                                       .simulated = m->simulated,
-                                       .backend = m->backend,
-                                       .numerics = m->numerics});
-        buf_printf(&text, "\n%s %s", class.numerics, class.backend);
+        const struct provider_identity *what = &providers[i]->what;
+        bool scripted = m->fixture != NULL || m->simulated != NULL; // numerics say nothing of these
+        buf_printf(&text, "\n%s %s", scripted ? m->numerics : what->numerics, what->backend);
     }
     hash_bytes(text.p, text.n, hex);
     buf_free(&text);

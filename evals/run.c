@@ -467,7 +467,6 @@ static void tell_backends(const struct experiment *x, struct provider *const *pr
 
 static int set_up(const struct experiment *x, const struct run_options *options, const char *folder,
                   struct setup *s, struct arena *a, struct err *e) {
-    TRY(run_providers_open(x, options, a, &s->providers, e));
     s->identity = run_identity(x, s->providers, s->request_sha256, NULL);
     s->manifest = run_manifest(x, s->providers);
     s->resolved = experiment_kept(x);
@@ -558,9 +557,12 @@ int run_experiment(const struct experiment *x, const struct run_options *options
                    struct run_result *out, struct err *e) {
     *out = (struct run_result){0};
     struct setup s = {0};
-    TRY(experiment_request_sha256(x, s.request_sha256, e));
-    out->folder = run_folder(x, options, s.request_sha256, a);
-    int result = set_up(x, options, out->folder, &s, a, e);
+    TRY(run_providers_open(x, options, a, &s.providers, e));
+    int result = experiment_request_sha256(x, s.providers, s.request_sha256, e);
+    if (result == 0) {
+        out->folder = run_folder(x, options, s.request_sha256, a);
+        result = set_up(x, options, out->folder, &s, a, e);
+    }
     run_providers_close(x, s.providers); // the loop opens one at a time, with its weights
     if (result == 0 && s.done) {
         result = count_complete(out->folder, a, out, e);

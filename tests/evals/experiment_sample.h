@@ -2,6 +2,12 @@
 #ifndef LACUNA_TESTS_EXPERIMENT_SAMPLE_H
 #define LACUNA_TESTS_EXPERIMENT_SAMPLE_H
 
+#include "engine/provider.h"
+#include "evals/experiment.h"
+
+#include <assert.h>
+#include <string.h>
+
 // The example of DESIGN section 9.
 static const char sample_experiment[] =
     "lacuna: 1\n"
@@ -36,5 +42,19 @@ static const char sample_experiment[] =
     "primary: {metric: met_rate, of: order, contrast: middle_against_ends}\n"
     "gates:\n"
     "  - {metric: met_rate, of: order, at_least: 0.6, where: {depth: middle}, pool: [length]}\n";
+
+// The request of an experiment of which each model computes where it says; `auto` is the CPU.
+static inline int sample_request_sha256(const struct experiment *x, char hex[HASH_HEX_SIZE],
+                                        struct err *e) {
+    struct provider told[4] = {{0}}, *providers[4];
+    assert(x->model_count <= 4);
+    for (int i = 0; i < x->model_count; i++) {
+        const struct experiment_model *m = &x->models[i];
+        told[i].what.backend = strcmp(m->backend, "auto") == 0 ? "cpu" : m->backend;
+        told[i].what.numerics = m->numerics;
+        providers[i] = &told[i];
+    }
+    return experiment_request_sha256(x, providers, hex, e);
+}
 
 #endif

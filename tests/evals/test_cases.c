@@ -211,10 +211,10 @@ static void columns_are_variables(void **state) {
     ASSERT_OK(load_with_cases(csv, "Write a short reply.", use, &x, &e), e);
     char before[HASH_HEX_SIZE], after[HASH_HEX_SIZE];
     ASSERT_OK(file_write_atomic(path_join(test_arena, test_folder(), "m.gguf"), STR("m"), &e), e);
-    ASSERT_OK(experiment_request_sha256(x, before, &e), e);
+    ASSERT_OK(sample_request_sha256(x, before, &e), e);
     // A record is read again without its cases; what they hold is part of the request.
     test_write(x->cases_path, STR("id,question\n1,b\n"));
-    ASSERT_OK(experiment_request_sha256(x, after, &e), e);
+    ASSERT_OK(sample_request_sha256(x, after, &e), e);
     assert_string_not_equal(before, after);
     ASSERT_OK(file_remove(x->cases_path, &e), e);
     ASSERT_OK(experiment_from_json(x->resolved, "resolved.json", x->folder, test_arena, &y, &e), e);

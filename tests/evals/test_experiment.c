@@ -438,7 +438,7 @@ static const char *request_of(const char *text) {
     struct experiment *x = NULL;
     char *hex = arena_alloc(test_arena, HASH_HEX_SIZE);
     ASSERT_OK(load_text(text, NULL, &x, &e), e);
-    ASSERT_OK(experiment_request_sha256(x, hex, &e), e);
+    ASSERT_OK(sample_request_sha256(x, hex, &e), e);
     experiment_close(x);
     return hex;
 }
@@ -480,7 +480,7 @@ static void request_is_what_the_outcome_depends_on(void **state) {
     struct experiment *x = NULL;
     char hex[HASH_HEX_SIZE];
     ASSERT_OK(load_text(edited("m.gguf", "gone.gguf"), NULL, &x, &e), e);
-    assert_int_equal(experiment_request_sha256(x, hex, &e), -1);
+    assert_int_equal(sample_request_sha256(x, hex, &e), -1);
     assert_non_null(strstr(e.text, "gone.gguf"));
     experiment_close(x);
 }
