@@ -14,6 +14,7 @@ struct verification {
     const char *folder;
     struct buf findings;
     bool sound, without_prompts;
+    bool opened; // else the record cannot be read, and what follows is not known
     bool judged; // verdicts came again; else the texts for that are not kept
     int64_t planned, done, attempts;
     char identity_sha256[HASH_HEX_SIZE], ledger_sha256[HASH_HEX_SIZE];
@@ -45,6 +46,7 @@ static int score_again(struct verification *v, struct arena *a, struct err *e) {
     struct experiment *x = NULL;
     bool same = false;
     TRY(record_open(v->folder, a, &r, e));
+    v->opened = true;
     v->judged = judge_can(r);
     v->planned = r->trial_count;
     v->done = r->done_count;
@@ -80,12 +82,16 @@ static const char *text_of(const json_t *o, const char *key) {
 
 static void print_text(const struct verification *v) {
     cli_print_clean(stdout, v->findings.p != NULL ? v->findings.p : "");
-    printf("%s: %s; %lld of %lld trials recorded", v->folder, v->sound ? "sound" : "NOT sound",
-           (long long)v->done, (long long)v->planned);
+    printf("%s: %s", v->folder, v->sound ? "sound" : "NOT sound");
+    if (v->opened)
+        printf("; %lld of %lld trials recorded", (long long)v->done, (long long)v->planned);
     if (v->attempts > v->done)
         printf(", %lld of them tried again", (long long)(v->attempts - v->done));
     fputs(v->without_prompts ? "; prompts not checked" : "", stdout);
-    puts(v->judged ? "" : "; verdicts not made again: the record does not keep its texts (retain)");
+    fputs(v->judged ? "" : "; verdicts not made again: ", stdout);
+    puts(v->judged   ? ""
+         : v->opened ? "the record does not keep its texts (retain)"
+                     : "the record cannot be read");
     if (v->identity_sha256[0] != '\0')
         printf("identity %s\nledger   %s\n", v->identity_sha256, v->ledger_sha256);
     if (v->evidence_sha256[0] != '\0') printf("evidence %s\n", v->evidence_sha256);

@@ -71,10 +71,10 @@ struct experiment_model {
     const char *pre_tokenizer;         // NULL: the file's own
     uint32_t context_tokens;
     bool beyond_trained;
-    int repeat_check; // so many requests are sent twice (evals/again.h)
-    // What a million tokens cost, in millionths; 0: nothing, or not given.
-    int64_t price_input, price_output;
-    bool thinks; // the file has `reasoning`
+    int repeat_check;                  // so many requests are sent twice (evals/again.h)
+    bool priced;                       // the file has `price`
+    int64_t price_input, price_output; // what a million tokens cost, in millionths
+    bool thinks;                       // the file has `reasoning`
     // Tags around what it thinks; `opened` where the file says so, else the prompt tells it. A
     // budget of its own for that, in tokens; 0: generation.max_tokens is for both.
     struct reasoning_tags reasoning;

@@ -64,6 +64,7 @@ static void build_models(struct load *l, const json_t *list) {
         build_endpoint(l, o, &x->models[i].endpoint);
         x->models[i].repeat_check = (int)load_integer(o, "repeat_check", 0);
         const json_t *price = json_object_get(o, "price");
+        x->models[i].priced = price != NULL;
         x->models[i].price_input = load_price(price, "input_per_mtok");
         x->models[i].price_output = load_price(price, "output_per_mtok");
     }

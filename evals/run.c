@@ -557,6 +557,7 @@ int run_experiment(const struct experiment *x, const struct run_options *options
                    struct run_result *out, struct err *e) {
     *out = (struct run_result){0};
     struct setup s = {0};
+    TRY(run_cost_check(x, options, e));
     TRY(run_providers_open(x, options, a, &s.providers, e));
     int result = experiment_request_sha256(x, s.providers, s.request_sha256, e);
     if (result == 0) {

@@ -7,6 +7,16 @@ static const struct experiment_model *model_of(const struct run *r, const struct
     return model >= 0 ? &r->x->models[model] : NULL;
 }
 
+int run_cost_check(const struct experiment *x, const struct run_options *o, struct err *e) {
+    for (int i = 0; o->cost_most > 0 && i < x->model_count; i++)
+        if (x->models[i].endpoint.url != NULL && !x->models[i].priced)
+            FAIL(e, ERR_USAGE,
+                 "--max-cost: what the model %s costs is not known; give models[%d].price in the "
+                 "experiment, {input_per_mtok: 0, output_per_mtok: 0} if it is free",
+                 x->models[i].id, i);
+    return 0;
+}
+
 int run_cost_begin(struct run *r, struct err *e) {
     struct arena *a = arena_create("cost");
     int result = 0;

@@ -49,6 +49,8 @@ int run_record_one(struct run *r, const struct record_trial *t, struct record_ou
                    const json_t *timing, struct arena *a, struct err *e);
 
 // What was spent before this start.
+// Refuses a bound (ERR_USAGE) on what nobody knows the price of.
+int run_cost_check(const struct experiment *x, const struct run_options *o, struct err *e);
 int run_cost_begin(struct run *r, struct err *e);
 // False: asking for this trial could go beyond the bound. What is reserved is to be settled when
 // the outcome is known, or with NULL when nothing was asked.

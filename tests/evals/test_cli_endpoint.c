@@ -306,6 +306,7 @@ static void a_run_stops_before_it_costs_too_much(void **state) {
     assert_holds(program_said, "cost 1");
     expect_exit(2, "run c.yaml -o stopped --max-cost many");
     expect_exit(2, "run c.yaml -o stopped --max-cost 0");
+    expect_exit(2, "run c.yaml -o stopped --max-cost 5 --set 'models[0].price=null'");
     int before = http_server_requests(m.server);
     expect_exit(1, "run c.yaml -o stopped --max-cost 5.5");
     assert_holds(program_said, "could cost more than --max-cost leaves");

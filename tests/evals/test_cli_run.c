@@ -233,6 +233,7 @@ static void test_verify_finds(void **state) {
     assert_int_equal(lacuna("verify seen"), 1);
     assert_holds(out, "NOT sound");
     assert_holds(out, "the chain is broken");
+    assert_true(str_find(out, STR("retain"), 0) == STR_NONE); // its texts are there
     ASSERT_OK(file_write_atomic(path, ledger, &e), e);
     lacuna_ok("verify seen");
     // the last line alone, which no later line knows
