@@ -263,16 +263,25 @@ static enum check_unit unit_of(enum check_verb verb) {
     }
 }
 
+// Units that no further text changes: each that another one follows, for one that ends with its
+// line the line break too. (What follows may turn out to be no unit: "1" becomes a list's "1. ".)
+static int64_t sure_units(enum check_unit unit, struct str text, const struct ranges *units) {
+    if (units->n == 0) return 0;
+    const size_t end = units->p[units->n - 1][1];
+    const bool ended = unit != UNIT_PARAGRAPH && str_find(text, STR("\n"), end) != STR_NONE;
+    return (int64_t)units->n - !ended;
+}
+
 static void judge_units(struct evaluation *ev, const struct check_tree *t,
                         const struct check_text *text, struct check_outcome *out) {
     struct ranges units = {0};
-    const char *error = check_units_find(t->tools->units, unit_of(t->spec->verb), t->separator,
-                                         text->text, &units, ev->arena);
+    const enum check_unit unit = unit_of(t->spec->verb);
+    const char *error =
+        check_units_find(t->tools->units, unit, t->separator, text->text, &units, ev->arena);
     if (error != NULL)
         tree_erred(error, out);
     else
-        // The last one may grow, or become another thing, as the text goes on.
-        judge_bounds(&t->spec->bounds, (int64_t)units.n, (int64_t)units.n - (units.n > 0),
+        judge_bounds(&t->spec->bounds, (int64_t)units.n, sure_units(unit, text->text, &units),
                      text->open, out);
     tree_explain(ev, "%s: %zu, wanted %s", check_verbs[t->spec->verb], units.n,
                  tree_bounds(ev, &t->spec->bounds));

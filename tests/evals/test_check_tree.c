@@ -154,6 +154,10 @@ static const struct example cuts[] = {
     {"{any: [{value: '{{code}}'}, {not: {pattern: x}}]}", "19763 is re", "length", "met"},
     {"{words: {at_least: 2}}", "one two three", "length", "met"},
     {"{words: {at_least: 3}}", "one two thr", "length", "unscored:cut"}, // may be "thr-ee" alone
+    {"{sentences: {at_least: 2}}", "One.\nTwo\n1", "length", "met"},
+    {"{sentences: {at_least: 2}}", "One.\nTwo\n1. ", "length", "met"}, // its 1 is no sentence now
+    {"{sentences: {at_least: 2}}", "One.\nTwo", "length", "unscored:cut"},
+    {"{paragraphs: {at_least: 2}}", "One.\n\nTwo\n", "length", "unscored:cut"},
     {"{line: {number: 1, pattern: 'a$'}}", "a\nb", "length", "met"},
     {"{json: {where: block}}", "```\n{}\n```\nand", "length", "met"},
     {"{tool_call: {name: f}}", "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call> no",
